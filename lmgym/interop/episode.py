@@ -104,10 +104,12 @@ class TextEpisode:
 
     def _call(self, method: str, *arguments: Any) -> StepResult:
         try:
-            result: StepResult = self.host.call(SLOT, method, arguments)  # type: ignore[assignment]  # it is open
+            result: StepResult | None = self.host.call(SLOT, method, arguments)
         except BackendError as error:
             self.broken, self.over = error, True
             raise
+        if result is None:
+            raise InstanceError(f"{self.task}: this episode is closed; make another TextEpisode")
         return result
 
     def _clear(self) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from gymnasium.spaces import Dict
 
+from lmgym.env.env import ResetNeeded
 from lmgym.env.registry import build
 from lmgym.env.spaces import UnicodeText
 from lmgym.errors import InstanceError, MissingExtra
@@ -86,8 +87,15 @@ class SeatsEnv(AECEnv):  # type: ignore[misc]  # untyped where PettingZoo is not
         """Return the last observation of an agent; empty before its first turn."""
         return {"text": self.texts[agent]}
 
+    def last(self, observe: bool = True) -> tuple[dict[str, str] | None, float, bool, bool, dict[str, Any]]:
+        """Return observation, reward, termination, truncation and info of the agent on turn."""
+        self._check_open()
+        turn: tuple[dict[str, str] | None, float, bool, bool, dict[str, Any]] = super().last(observe)
+        return turn
+
     def step(self, action: str | None) -> None:
         """Play an action of the agent on turn."""
+        self._check_open()
         actor = self.agent_selection
         if self.terminations[actor] or self.truncations[actor]:
             self._was_dead_step(action)
@@ -110,6 +118,10 @@ class SeatsEnv(AECEnv):  # type: ignore[misc]  # untyped where PettingZoo is not
     def close(self) -> None:
         """Close the task."""
         self.env.close()
+
+    def _check_open(self) -> None:
+        if not self.agents:
+            raise ResetNeeded(f"{self.metadata['name']}: no episode is open; call reset() first")
 
     def _give_turn(self, seat: str, text: str) -> None:
         self.agent_selection = seat

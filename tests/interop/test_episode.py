@@ -80,6 +80,15 @@ def test_neither_index_nor_seed_and_an_end_before_the_beginning_are_refused():
         TextEpisode("wordle").end()
 
 
+def test_a_closed_episode_is_refused():
+    episode = TextEpisode("wordle")
+    episode.begin(index=0)
+    episode.close()
+    for call in (episode.end, lambda: episode.act("crane"), lambda: episode.begin(index=0)):
+        with pytest.raises(InstanceError, match="this episode is closed"):
+            call()
+
+
 def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
     episode = TextEpisode("wordle")
     episode.begin(index=0)

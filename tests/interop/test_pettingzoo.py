@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 
+from lmgym.env.env import ResetNeeded
 from lmgym.env.registry import build, specs
 from lmgym.errors import InstanceError
 
@@ -61,6 +62,19 @@ def test_an_oracles_legal_actions_are_answers_not_questions(name, answers):
     env.step(env.last()[4]["action_mask"][0])
     assert env.agent_selection == "oracle"
     assert env.last()[4].get("action_mask") == answers
+    env.close()
+
+
+def test_a_turn_needs_an_open_episode():
+    env = SeatsEnv("lmgym/KuhnPoker-v0")
+    for call in (env.last, lambda: env.step("check")):
+        with pytest.raises(ResetNeeded, match=r"no episode is open; call reset\(\) first"):
+            call()
+    env.reset(seed=0)
+    for _ in env.agent_iter():
+        env.step(None if any(env.last()[2:4]) else "nonsense")
+    with pytest.raises(ResetNeeded, match="no episode is open"):
+        env.last()
     env.close()
 
 
