@@ -14,6 +14,7 @@ on loopback, refuses web pages and answers only to its own host names. `lmgym se
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -79,11 +80,13 @@ class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type:
         index: int | None = None,
         split: str | None = None,
     ) -> TextObservation:
-        """Start instance `index` of a split, or one drawn by the seed."""
+        """Start instance `index` of a split, or one drawn by the seed; without either, by a random seed."""
         if split is not None and split != self.episode.split:
             episode = self._opened(split)  # before closing the other, which stays open if this fails
             self.episode.close()
             self.episode = episode
+        if index is None and seed is None:
+            seed = secrets.randbits(31)
         self.name = episode_id
         return self._observe(self.episode.begin(index=index, seed=seed), None)
 

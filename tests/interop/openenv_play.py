@@ -88,6 +88,7 @@ def main():
             found["state"] = client.state().model_dump()
             found["train"] = client.reset(index=371, split="train").observation.instance
             found["drawn"] = [client.reset(seed=5).observation.instance for _ in range(2)]
+            found["random"] = [client.reset().observation.instance for _ in range(8)]
             plain.reset(index=0)
             found["plain"] = plain.step({"text": "crane"}).observation
         found["knocks"] = {

@@ -64,6 +64,7 @@ def test_pages_and_names_of_strangers_are_not_let_in(found):
 def test_split_and_seed_choose_the_instance_and_plain_clients_and_discovery_are_served(found):
     assert found["train"] == "train/371"
     assert found["drawn"][0] == found["drawn"][1]
+    assert len(set(found["random"])) > 1
     assert found["plain"]["instance"] == "test/0"
     assert [split["name"] for split in found["wordle/splits"]] == ["train", "test"]
     assert found["metadata"]["name"] == "lmgym/Wordle-v0"
