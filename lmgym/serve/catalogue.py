@@ -56,10 +56,10 @@ class Catalogue:
         if unknown := sorted(set(reveals) - set(wire.SECRETS)):
             raise InstanceError(f"cannot reveal {unknown[0]!r}; choose from {', '.join(wire.SECRETS)}")
         for spec in chosen:
-            names_of_options = options_of(load(spec))  # raises MissingExtra if the task's packages are missing
-            if unknown := [name for name in options if name not in names_of_options]:
-                allowed = ", ".join(sorted(names_of_options))
-                raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {allowed}")
+            allowed = [*options_of(load(spec)), "max_turns"]  # raises MissingExtra if the task's packages are missing
+            if unknown := [name for name in options if name not in allowed]:
+                choices = ", ".join(sorted(allowed))
+                raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {choices}")
         chosen = chosen or [spec for spec in specs().values() if not (spec.remote or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
@@ -81,6 +81,8 @@ class Catalogue:
         if call.others not in ("scripted", "caller") or (call.others == "caller" and "seats" not in self.reveals):
             raise Refusal("withheld", "this server plays the other seats itself: use others='scripted'")
         if call.max_turns is not None:
+            if "max_turns" in self.options:
+                raise Refusal("option", f"clients cannot set max_turns of {spec.id}: this server has set it")
             if not 1 <= call.max_turns <= MAX_TURNS:
                 raise Refusal("option", f"max_turns must be 1 to {MAX_TURNS}; got {_short(call.max_turns)}")
             options["max_turns"] = call.max_turns
@@ -105,7 +107,7 @@ class Catalogue:
             {
                 "task": spec.id,
                 "summary": spec.summary,
-                "max_turns": spec.max_turns,
+                "max_turns": self.options.get("max_turns", spec.max_turns),
                 "splits": list(spec.splits),
                 "score": spec.score,
                 "options": {name: _choices(values) for name, values in self._public(spec).items()},

@@ -324,6 +324,14 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
 
 
+def test_the_operators_turn_limit_holds_and_cannot_be_chosen():
+    with served(catalogue=Catalogue.of(["guess_number"], options={"max_turns": 1})) as asking:
+        session = asking.open("guess_number")
+        assert asking.call(reset(session), step(session, "no number"))[1]["truncated"]
+        assert asking.code({"op": "open", "task": "guess_number", "max_turns": 5}) == "option"
+        assert asking.http.get("/v1/tasks").json()["tasks"][0]["max_turns"] == 1
+
+
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
     chosen = Catalogue.of().specs.values()
     assert not any(spec.runs_code or spec.remote for spec in chosen)
