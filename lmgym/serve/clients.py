@@ -29,8 +29,8 @@ class Limits:
     idle: Annotated[float, Opt(min=1, help="Seconds until an idle session is closed.", rich_help_panel=PANEL)] = 900
     call: Annotated[float, Opt(min=0.1, help="Maximum seconds per call.", rich_help_panel=PANEL)] = 120
     slow: Annotated[
-        float, Opt(min=0.1, help="Maximum seconds to send or receive a message.", rich_help_panel=PANEL)
-    ] = 30
+        float, Opt(min=0.1, help="Maximum seconds to send an HTTP request or take an answer.", rich_help_panel=PANEL)
+    ] = 30  # a WebSocket message may take any time to arrive
     # the longest possible action takes 6 MiB in JSON
     message: Annotated[int, Opt(min=1024, help="Maximum bytes per message.", rich_help_panel=PANEL)] = 8 << 20
     calls: int = 1024  # per message
