@@ -132,7 +132,8 @@ def test_a_process_that_dies_after_an_answer_voids_the_answer_too(tmp_path, undi
     first, second = sorted(engine.run(Bytes(stop), moody(tmp_path, "die", count=2)), key=lambda t: t.index)
     assert (first.score, len(first.turns)) == (0.25, 2)
     assert [turn.completion for turn in second.turns] == undisturbed["job1"]
-    assert (engine.stats.faults, engine.stats.voided, engine.stats.played) == (1, 2, 2)
+    assert (engine.stats.faults, engine.stats.played) == (1, 2)
+    assert 2 - (not lockstep) <= engine.stats.voided <= 2  # the answer may be taken before the process dies
 
 
 def test_a_process_that_cannot_start_is_a_fault(monkeypatch):
