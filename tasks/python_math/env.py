@@ -14,7 +14,7 @@ import numpy as np
 from lmgym.env.answers import same
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import InstanceError
 from lmgym.tasks.python_math import SPEC
 from lmgym.tasks.python_math.interpreter import Interpreter, ProgramRun
 from lmgym.tasks.python_math.problems import FAMILIES, LEVELS, MathProblem, problem
@@ -164,17 +164,17 @@ class PythonMath(TextEnv):
                 self.interpreter.reset()
 
     def _run(self, code: str) -> ProgramRun:
-        if self.interpreter is None:
+        if self.tool == "off":
             return ProgramRun(OFF)
         with self._closing():
-            return self.interpreter.run(code)
+            return self.begun(self.interpreter).run(code)
 
     @contextmanager
     def _closing(self) -> Iterator[None]:
-        """Remove a sandbox that breaks: the next episode gets another."""
+        """Remove a sandbox that breaks or is interrupted: the next episode gets another."""
         try:
             yield
-        except BackendError:
+        except BaseException:
             self.close()
             raise
 

@@ -49,7 +49,7 @@ class Verifier:
         """Return True if math-verify takes an answer, with balanced braces, for the truth within ten seconds."""
         if boxed(f"\\boxed{{{answer}}}") != answer.strip():  # a brace too many would hold a second answer
             return False
-        if self.sandbox is None:
+        if self.sandbox is None or self.sandbox.closed:
             self.sandbox = open_sandbox(box())
             self.session = self.sandbox.python(split=True)
             self.loaded = False

@@ -357,6 +357,21 @@ def test_a_broken_sandbox_is_replaced_in_the_next_episode():
         assert play(env, lambda task: task.oracle(), index=0).infos[-1]["score"] == 1.0
 
 
+def interrupted(size, deadline):
+    raise KeyboardInterrupt
+
+
+def test_a_program_that_is_interrupted_ends_the_episode_and_the_next_has_another_sandbox(monkeypatch):
+    with opened() as env:
+        monkeypatch.setattr(env.unwrapped.interpreter.sandbox._channel, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.step(call("retool", "print('old')"))
+        with pytest.raises(InstanceError, match="reset"):
+            env.step(call("retool", "print('new')"))
+        env.reset(options={"index": 0})
+        assert "new" in told(env, call("retool", "print('new')"))
+
+
 def test_the_demonstrator_copies_what_python_prints():
     with opened() as env:
         env.reset(options={"index": 3})
@@ -419,4 +434,6 @@ def test_math_verify_judges_in_a_sandbox():
     for answer in ("4", "3} \\boxed{4", "3 or 4", "9^{9^{9^{9}}}", "'); print('True", "\x00", "{" * 500, "3" * 5000):
         assert not verifier.same(answer, "3"), answer
     assert verifier.same("3", "3")  # after one that was killed
+    verifier.sandbox.close()
+    assert verifier.same("3", "3")  # after one that broke
     verifier.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal
 
@@ -78,8 +79,9 @@ class Sandbox:
 
     def save(self) -> bytes:
         """Return all files written so far, as a tar archive; programs stand still meanwhile and are not saved."""
-        with self._lock:
-            header, data = self._exchange({"op": "save"})
+        with self._request():
+            self._send({"op": "save"})
+            header, data = self._receive(GRACE)
             parts = [data]
             while header.get("more"):
                 header, data = self._receive(GRACE)
@@ -88,7 +90,7 @@ class Sandbox:
 
     def restore(self, state: bytes) -> None:
         """End all programs and sessions, and make the files what they were at `save`."""
-        with self._lock:
+        with self._request():
             self._send({"op": "restore"})
             for start in range(0, len(state), CHUNK):
                 self._send({"more": True}, state[start : start + CHUNK])
@@ -102,6 +104,11 @@ class Sandbox:
     def kill(self) -> None:
         """End all programs and sessions."""
         self._ask({"op": "kill"})
+
+    @property
+    def closed(self) -> bool:
+        """True once the sandbox was closed or lost."""
+        return self._channel is None
 
     def close(self) -> None:
         """End the sandbox and remove all of it."""
@@ -123,14 +130,21 @@ class Sandbox:
     def _ask(
         self, header: Mapping[str, Any], payload: bytes = b"", patience: float = 0.0
     ) -> tuple[dict[str, Any], bytes]:
-        with self._lock:
-            return self._exchange(header, payload, patience)
+        with self._request():
+            self._send(header, payload)
+            return self._receive(patience + GRACE)
 
-    def _exchange(
-        self, header: Mapping[str, Any], payload: bytes = b"", patience: float = 0.0
-    ) -> tuple[dict[str, Any], bytes]:
-        self._send(header, payload)
-        return self._receive(patience + GRACE)
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        """Hold the channel; close the sandbox if the request breaks off, or the next would read its answer."""
+        with self._lock:
+            try:
+                yield
+            except OSError:  # the answer
+                raise
+            except BaseException:
+                self.close()
+                raise
 
     def _send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         if self._channel is None:
@@ -138,14 +152,10 @@ class Sandbox:
         send(self._channel, header, payload)
 
     def _receive(self, timeout: float) -> tuple[dict[str, Any], bytes]:
-        """Return the agent's answer; close the sandbox if there is none, raise OSError if it reports one."""
+        """Return the agent's answer. Raises OSError if it reports one."""
         if self._channel is None:
             raise BackendError("the sandbox is closed")
-        try:
-            answer, payload = receive(self._channel, timeout)
-        except BackendError:
-            self.close()
-            raise
+        answer, payload = receive(self._channel, timeout)
         if "errno" in answer:
             raise OSError(int(answer["errno"]), str(answer["error"]))
         return answer, payload

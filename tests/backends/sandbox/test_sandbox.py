@@ -220,6 +220,23 @@ def test_a_closed_sandbox(engine):
         sandbox.run("true")
 
 
+@pytest.mark.parametrize("name", ["run", "save", "restore"])
+def test_a_request_that_is_interrupted_closes_the_sandbox(engine, monkeypatch, name):
+    """Otherwise the next request would read its answer."""
+    with open_sandbox(BOX, engine=engine) as sandbox:
+        arguments = {"run": ["echo old"], "save": [], "restore": [sandbox.save()]}[name]
+
+        def interrupted(size, deadline):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(sandbox._channel, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(sandbox, name)(*arguments)
+        assert sandbox.closed
+        with pytest.raises(BackendError, match="closed"):
+            sandbox.run("echo new")
+
+
 def test_the_sandbox_ends_with_its_owner(engine):
     program = (
         "import os, signal; from lmgym.backends.sandbox import open_sandbox\n"
