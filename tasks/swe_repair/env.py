@@ -142,12 +142,18 @@ class SWERepair(CodingEnv[Sandbox]):
         words = " ".join(step.arguments.values())
         if "located" not in self.paid and read_file(repair.path, visible(repair.files), words, reply.text):
             events.add("located")
-        if "edited" not in self.paid:
-            changed = self.begun(self.sandbox).run("git diff --name-only").text.splitlines()
-            events |= {"edited"} if repair.path in changed else set()
+        if "edited" not in self.paid and repair.path in self._changed():
+            events.add("edited")
         if step.kind == "run" and ran_tests(step.arguments["command"], reply.text):
             events.add("tested")
         return events
+
+    def _changed(self) -> list[str]:
+        """Return the changed paths; none where that cannot be read."""
+        try:
+            return self.begun(self.sandbox).run("git diff --name-only").text.splitlines()
+        except OSError:  # the folder is gone or closed
+            return []
 
     def _reward(self, events: set[str], score: float = 0.0) -> float | dict[str, float]:
         if self.rewards == "sparse":

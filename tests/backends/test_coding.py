@@ -2,8 +2,9 @@
 
 import pytest
 
+from lmgym.backends.coding.patches import difference
 from lmgym.backends.coding.steps import perform
-from lmgym.backends.sandbox import open_sandbox
+from lmgym.backends.sandbox import Box, open_sandbox
 from tests import components
 
 
@@ -30,3 +31,14 @@ def test_a_search_with_hits_is_valid_beside_files_that_cannot_be_read(sandbox, p
     outcome, text, _ = perform(sandbox, "search", {"pattern": pattern, "path": path})
     assert outcome is valid
     assert all(word in text for word in words)
+
+
+@pytest.mark.parametrize("command", ["rm -rf .git", "chmod 0 .", "rm -rf $PWD"])
+def test_there_is_no_difference_where_the_repository_cannot_be_read(command):
+    components.bubblewrap()
+    with open_sandbox(Box(folder="/work/repository")) as sandbox:
+        sandbox.run("mkdir -p repository && cd repository && git init -q && echo 1 > a && git add a", folder="/work")
+        sandbox.run("git -c user.name=a -c user.email=a commit -qm a; echo 2 > a")
+        assert "+2" in difference(sandbox, "HEAD")
+        sandbox.run(command)
+        assert difference(sandbox, "HEAD") == ""

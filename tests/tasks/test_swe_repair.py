@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import json
 import random
 import re
 import subprocess
@@ -868,6 +869,17 @@ def test_dense_terms_are_not_paid_for_their_words():
         *_, info = env.step(f"```mswea_bash_command\n{junk}\n```")
         assert info["score"] == 0.0
         assert info["reward_terms"]["submitted"] == 0.0
+
+
+@pytest.mark.parametrize("rewards", ["sparse", "dense"])
+def test_a_folder_that_is_closed_or_gone_is_answered_and_scores_nothing(rewards):
+    bubblewrap()
+    with closing(build("swe_repair", split="test", protocol="tools", rewards=rewards)) as env:
+        for command in ("chmod 0 .", "rm -rf $PWD"):
+            env.reset(options={"index": 0})
+            env.step(json.dumps({"name": "run", "arguments": {"command": command}}))
+            *_, done, _, info = env.step('{"name": "submit", "arguments": {}}')
+            assert (done, info["score"]) == (True, 0.0)
 
 
 def test_sparse_rewards_look_at_no_diff(monkeypatch):

@@ -24,9 +24,11 @@ def apply(sandbox: Sandbox, patch: str) -> bool:
 
 
 def difference(sandbox: Sandbox, base: str) -> str:
-    """Return the unified diff between the commit `base` and the folder; "" where the repository is gone."""
+    """Return the unified diff between the commit `base` and the folder; "" where that cannot be read."""
     sandbox.kill()
-    done = sandbox.run(
-        f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --"
-    )
+    command = f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --"
+    try:
+        done = sandbox.run(command)
+    except OSError:  # the folder is gone or closed
+        return ""
     return done.text if done.code == 0 and not done.dropped else ""
