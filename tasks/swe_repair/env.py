@@ -149,9 +149,9 @@ class SWERepair(CodingEnv[Sandbox]):
         return events
 
     def _changed(self) -> list[str]:
-        """Return the changed paths; none where that cannot be read."""
+        """Return the paths that differ from the first commit; none where that cannot be read."""
         try:
-            return self.begun(self.sandbox).run("git diff --name-only").text.splitlines()
+            return self.begun(self.sandbox).run(f"git diff --name-only {self.base} --").text.splitlines()
         except OSError:  # the folder is gone or closed
             return []
 

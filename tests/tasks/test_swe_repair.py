@@ -871,6 +871,15 @@ def test_dense_terms_are_not_paid_for_their_words():
         assert info["reward_terms"]["submitted"] == 0.0
 
 
+@pytest.mark.parametrize("then", ["git add -A", "git commit -qam x"])
+def test_an_edit_that_is_staged_or_committed_at_once_is_paid(then):
+    bubblewrap()
+    with closing(build("swe_repair", split="test", rewards="dense")) as env:
+        env.reset(options={"index": 0})
+        *_, info = env.step(f"```mswea_bash_command\necho >> {env.unwrapped.repair.path}; {then}\n```")
+        assert info["reward_terms"]["edited"]
+
+
 @pytest.mark.parametrize("rewards", ["sparse", "dense"])
 def test_a_folder_that_is_closed_or_gone_is_answered_and_scores_nothing(rewards):
     bubblewrap()
