@@ -33,6 +33,14 @@ def test_a_search_with_hits_is_valid_beside_files_that_cannot_be_read(sandbox, p
     assert all(word in text for word in words)
 
 
+def test_an_edit_keeps_bytes_that_are_no_utf_8(sandbox):
+    sandbox.write("latin.py", b"# caf\xe9\nx = 2\n")
+    assert perform(sandbox, "edit", {"path": "latin.py", "old": "x = 2", "new": "x = 'é'"})[0]
+    assert sandbox.read("latin.py") == "# caf\udce9\nx = 'é'\n".encode("utf-8", "surrogateescape")
+    for old in ("caf\ufffd", "\ud800"):  # as the file is shown; half a character
+        assert not perform(sandbox, "edit", {"path": "latin.py", "old": old, "new": ""})[0]
+
+
 @pytest.mark.parametrize("command", ["rm -rf .git", "chmod 0 .", "rm -rf $PWD"])
 def test_there_is_no_difference_where_the_repository_cannot_be_read(command):
     components.bubblewrap()

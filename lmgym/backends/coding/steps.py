@@ -37,16 +37,18 @@ def perform(sandbox: Sandbox, kind: str, arguments: Mapping[str, str]) -> tuple[
         text = result.text + result.stderr.decode("utf-8", "replace")  # of files that cannot be read, beside the hits
         return result.code < 2 or bool(result.stdout), shortened(text) or "No match.", None
     try:
-        text = sandbox.read(arguments["path"]).decode("utf-8", "replace")
+        data = sandbox.read(arguments["path"])
     except (OSError, ValueError) as error:
         return False, f"{arguments['path'][:200]}: {getattr(error, 'strerror', None) or error}", None
     if kind == "view":
+        text = data.decode("utf-8", "replace")
         lines = [f"{number:5d}  {line}" for number, line in enumerate(text.splitlines(), start=1)]
         return True, shortened("\n".join(lines)), None
-    if (count := text.count(arguments["old"]) if arguments["old"] else 0) != 1:
+    old = arguments["old"].encode("utf-8", "surrogatepass")
+    if (count := data.count(old) if old else 0) != 1:
         return False, f"`old` occurs {count} times in {arguments['path'][:200]}; it must occur once.", None
     try:
-        sandbox.write(arguments["path"], text.replace(arguments["old"], arguments["new"]).encode("utf-8", "replace"))
+        sandbox.write(arguments["path"], data.replace(old, arguments["new"].encode("utf-8", "replace")))
     except OSError as error:
         return False, f"{arguments['path'][:200]}: {error.strerror or error}", None
     return True, "Edited.", None
