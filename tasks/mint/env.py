@@ -170,7 +170,10 @@ class Mint(TextEnv):
         if self.session is None:
             self.sandbox = open_sandbox(Box(limits=SandboxLimits(seconds=SECONDS)))
             self.session = self.sandbox.python()
-        result = self.session.run(code)
+        try:
+            result = self.session.run(code)
+        except OSError as error:  # no Python can be started
+            return f"OSError: {error.strerror or error}"
         text = result.text.strip()
         late = f"\nStopped after {SECONDS:g} seconds." if result.timed_out else ""
         return f"{text[:OUTPUT] or '(no output)'}{' [cut]' if len(text) > OUTPUT else ''}{late}"

@@ -95,6 +95,14 @@ def test_python_keeps_its_variables_and_stays_in_the_sandbox():
     env.close()
 
 
+def test_a_python_that_cannot_start_in_its_folder_is_answered():
+    components.bubblewrap()
+    env = opened(feedback=False)
+    env.step("<execute>import os; os.chmod('.', 0); os._exit(0)</execute>")
+    assert "Permission denied" in env.step("<execute>print(1)</execute>")[0]["text"]
+    env.close()
+
+
 def test_actions_of_a_task_of_steps_are_played_in_order():
     env = opened(task="Maze-v0", feedback=False)
     start = env.unwrapped.inner.cell
