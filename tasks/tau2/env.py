@@ -273,7 +273,7 @@ def verdicts_of(action: str) -> list[bool]:
     start = action.find("{")
     try:
         results = json.JSONDecoder().raw_decode(action[start:])[0]["results"]
-        return [bool(result["met"]) for result in results]
+        return [str(result["met"]).lower() == "true" for result in results]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
 

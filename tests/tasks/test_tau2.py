@@ -289,6 +289,8 @@ def test_a_judge_decides_assertions_in_natural_language(files):
     *_, info = env.step('Fine. {"results": [{"met": true}, {"met": true}]}')
     assert (info["score"], info["figures"]["nl_assertion"]) == (1.0, 1.0)
     assert verdicts_of("no json") == verdicts_of('{"results": 3}') == []
+    words = '{"results": [{"met": "true"}, {"met": "false"}, {"met": "no"}, {"met": 1}, {"met": null}]}'
+    assert verdicts_of(words) == [True, False, False, False, False]
     with pytest.raises(InstanceError, match="--seat judge=MODEL"):
         build(AIRLINE, data=files, judged=True)
 
