@@ -14,7 +14,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from lmgym.backends.desktop import session, view
+from lmgym.backends.desktop import pool, session, view
 from lmgym.backends.desktop.calls import inputs_of_call
 from lmgym.backends.desktop.display import wait_until
 from lmgym.backends.desktop.folders import sweep
@@ -174,6 +174,19 @@ def test_a_desktop_without_a_socket_is_not_usable() -> None:
         (broken.home.parent / "servers" / "at-spi" / "bus_0").unlink()
         assert broken.alive
         assert not broken.usable
+
+
+def test_waiting_desktops_that_broke_are_ended_and_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MOST", 1)
+    waiting = pool.DesktopPool()
+    broken, fresh = Desktop(), Desktop()
+    waiting.give_back(broken)
+    (broken.home.parent / "servers" / "at-spi" / "bus_0").unlink()
+    waiting.take((640, 480)).close()
+    assert not broken.alive
+    waiting.give_back(fresh)
+    assert waiting.take() is fresh
+    fresh.close()
 
 
 @pytest.mark.slow

@@ -27,13 +27,16 @@ class DesktopPool:
         self._waiting: list[Desktop] = []
 
     def take(self, size: tuple[int, int] = SIZE) -> Desktop:
-        """Return a waiting desktop of this size, or a new one."""
+        """Return a waiting desktop of this size, or a new one; end those that broke meanwhile."""
         with self._lock:
-            for desktop in self._waiting:
-                if desktop.size == size and desktop.usable:
-                    self._waiting.remove(desktop)
-                    return desktop
-        return Desktop(size)
+            broken = [desktop for desktop in self._waiting if not desktop.usable]
+            self._waiting = [desktop for desktop in self._waiting if desktop not in broken]
+            fitting = next((desktop for desktop in self._waiting if desktop.size == size), None)
+            if fitting is not None:
+                self._waiting.remove(fitting)
+        for desktop in broken:
+            desktop.close()
+        return fitting or Desktop(size)
 
     def give_back(self, desktop: Desktop) -> None:
         """Keep a desktop for the next episode; end it if it is broken or enough wait."""
