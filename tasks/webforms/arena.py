@@ -94,7 +94,7 @@ class Arena(Browsing):
         """Open a page for an evaluator; return False if a helper leads to no page."""
         computed = url.startswith(helpers.PREFIX)
         there = helpers.ask(url, self._live()) if computed else url
-        wrong = self.browser.do("goto", [there])
+        wrong = self.browser.do_as_task("goto", there)
         if wrong and not computed:
             raise BackendError(f"the evaluator cannot open {there}: {wrong}")
         return not wrong

@@ -54,9 +54,9 @@ class Browsing(BrowserEnv):
         first, *more = urls
         self.browser.open(first)
         for url in more:
-            self.browser.do("new_tab")
-            self.browser.do("goto", [url])
-        self.browser.do("tab_focus", [0])
+            self.browser.do_as_task("new_tab")
+            self.browser.do_as_task("goto", url)
+        self.browser.do_as_task("tab_focus", 0)
         self.goal = goal
         prompt = Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
         reply = self._reply("")

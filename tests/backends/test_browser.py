@@ -384,7 +384,9 @@ def test_only_the_listed_actions_are_named_and_allowed(site):
     session = BrowserSession(sites(site), sets=SETS, only="click, noop")
     assert session.names == ("click", "noop")
     session.open(HERE + "/")
-    assert "no action 'goto'" in session.do("goto", [HERE + "/"])
+    assert "no action 'goto'" in session.do("goto", [HERE + "/next"])
+    assert session.do_as_task("goto", HERE + "/next") == ""
+    assert session.look().url == HERE + "/next"
     session.close()
     with pytest.raises(InstanceError, match="unknown action 'clikc'; choose scroll, fill"):
         action_names(SETS, "click,clikc")

@@ -135,6 +135,13 @@ def test_plans_of_our_arena_tasks_pass_and_doing_nothing_passes_official_na_only
     assert passed == ([16] if scoring == "official" else [])
 
 
+def test_evaluators_open_pages_that_the_policy_cannot():
+    env = build("lmgym/WebFormsArena-v0", actions="click,send_msg_to_user")
+    trace = play(env, golden.given(["send_msg_to_user('done')"]), index=18)  # an order's page is read
+    env.close()
+    assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.0)
+
+
 @pytest.fixture(scope="module")
 def arena() -> Iterator[Any]:
     env = build("lmgym/WebFormsArena-v0")

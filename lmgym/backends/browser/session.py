@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lmgym.backends.browser import view
 from lmgym.backends.browser.actions import Actions
-from lmgym.backends.browser.calls import action_names, bind
+from lmgym.backends.browser.calls import SETS, action_names, bind
 from lmgym.backends.browser.context import ActionRefused, IsolatedContext
 from lmgym.backends.browser.gate import Sites
 from lmgym.backends.browser.process import BrowserThread, shared_browser
@@ -99,9 +99,16 @@ class BrowserSession:
         self._run(lambda context: context.open(url), OPENING)
 
     def do(self, name: str, positional: Sequence[Any] = (), named: Mapping[str, Any] | None = None) -> str:
-        """Perform an action, advance one tick, and return an error message or ""."""
+        """Perform an action of the policy, advance one tick, and return an error message or ""."""
+        return self._do(name, positional, named or {}, self.names)
+
+    def do_as_task(self, name: str, *arguments: Any) -> str:
+        """Perform an action of the task's own, which the policy may lack, and otherwise do as `do`."""
+        return self._do(name, arguments, {}, action_names(SETS))
+
+    def _do(self, name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed: Iterable[str]) -> str:
         try:
-            arguments = bind(name, positional, named or {}, self.names)
+            arguments = bind(name, positional, named, allowed)
         except ActionRefused as error:
             name, arguments, wrong = "noop", {"wait_ms": self.tick}, str(error)
         else:
