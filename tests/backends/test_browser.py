@@ -7,8 +7,10 @@ import logging
 import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -414,6 +416,62 @@ def test_a_session_works_inside_a_running_event_loop(site):
         return text
 
     assert "second page" in asyncio.run(cell())
+
+
+def contexts() -> tuple[int, int]:
+    """Return the number of sessions of the browser, and of its contexts."""
+    owner = process.shared_browser()
+    return owner.sessions, len(owner.run(owner.ready(), 60).chromium.contexts)
+
+
+def check_contexts(count: tuple[int, int]) -> None:
+    """Check that so many sessions and contexts are left: they end in the background."""
+    deadline = time.monotonic() + 30
+    while contexts() != count:
+        assert time.monotonic() < deadline, f"{contexts()}, not {count}"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("name", "error"), [("late", BackendError), ("interrupted", KeyboardInterrupt)])
+def test_a_context_that_is_not_awaited_to_its_start_is_closed(session, site, monkeypatch, name, error):
+    session.open(HERE + "/")
+    before, start = contexts(), IsolatedContext.start
+
+    async def slow(context):
+        if name == "interrupted":
+            os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(1.0)
+        await start(context)
+        started.set()
+
+    started = threading.Event()
+    monkeypatch.setattr(IsolatedContext, "start", slow)
+    monkeypatch.setattr("lmgym.backends.browser.session.OPENING", 0.5 if name == "late" else 60.0)
+    with pytest.raises(error):
+        BrowserSession(sites(site)).open(HERE + "/")
+    assert started.wait(30)
+    check_contexts(before)
+
+
+def test_an_action_that_is_interrupted_closes_the_session(site, monkeypatch):
+    session = BrowserSession(sites(site))
+    session.open(HERE + "/")
+    before = contexts()
+
+    async def endless(context, ms):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(600)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IsolatedContext, "advance", endless)
+        with pytest.raises(KeyboardInterrupt):
+            session.wait()
+    with pytest.raises(BackendError, match="not open"):
+        session.wait()
+    check_contexts((before[0] - 1, before[1] - 1))
+    session.open(HERE + "/")
+    assert title(session) == "Start"
+    session.close()
 
 
 def _in_child(pipe, session: BrowserSession) -> None:

@@ -122,23 +122,31 @@ class BrowserThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result], patience: float) -> Result:
-        """Run `work` in the browser's thread and return its result; wait at most `patience` seconds."""
+        """Run `work` in the browser's thread and return its result.
+
+        It is cancelled if it takes longer than `patience` seconds or the wait is interrupted.
+        """
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(patience)
         except FutureTimeout as error:
             if not future.done():
-                future.cancel()
                 raise BackendError(f"the browser did not answer within {patience:g} seconds") from error
             raise
+        finally:
+            future.cancel()  # nothing, once it is done
 
     async def ready(self) -> BrowserProcess:
         """Return the running browser; start one if there is none or the last one died."""
+        return await asyncio.shield(self._ready())  # a start that one caller gives up serves the next
+
+    async def _ready(self) -> BrowserProcess:
         async with self._starting:
             if self._running is not None and not self._running.alive:
                 await self._stop()
             if self._running is None:
                 self._running = await _start()
+                self._rest_later()  # unless a session enters
             return self._running
 
     def enter(self) -> None:
@@ -152,7 +160,7 @@ class BrowserThread:
         """Unregister a session; after the last one, stop the browser when idle. Call in the browser's thread."""
         self.sessions -= 1
         if not self.sessions:
-            self._leaving = self.loop.call_later(IDLE, lambda: self.loop.create_task(self._rest()))
+            self._rest_later()
 
     def close(self) -> None:
         """Stop the browser and the thread at the end of the process."""
@@ -163,6 +171,9 @@ class BrowserThread:
             self._thread.join(FAREWELL)
         if not self._thread.is_alive():
             self.loop.close()
+
+    def _rest_later(self) -> None:
+        self._leaving = self.loop.call_later(IDLE, lambda: self.loop.create_task(self._rest()))
 
     async def _rest(self) -> None:
         async with self._starting:

@@ -176,7 +176,7 @@ class BrowserSession:
             raise BackendError("this browser session belongs to the parent process; open one after the fork")
         try:
             return self._owner.run(_guarded(context, work), patience or self.patience)
-        except BackendError:
+        except BaseException:  # an interrupt too, which leaves the page at an unknown point
             self.close()
             raise
 
@@ -187,11 +187,15 @@ async def _start(owner: BrowserThread, sites: Sites, size: tuple[int, int]) -> I
     running = await owner.ready()
     context = IsolatedContext(running, sites, size=size)
     owner.enter()
+    starting = asyncio.ensure_future(context.start())
     try:
-        await context.start()
-    except Error as error:
+        await asyncio.shield(starting)
+    except BaseException as error:
+        await asyncio.wait([starting])  # the browser makes a context that was asked for, awaited or not
         await context.close()
         owner.leave()
+        if not isinstance(error, Error):  # cancelled: it took too long, or the caller was interrupted
+            raise
         context.check()  # a browser that died is one event, however many contexts were on their way
         raise BackendError(f"no browser context: {error.message}") from error
     return context
