@@ -72,7 +72,7 @@ def recipe(args: Args) -> Recipe:
     plain = grpo.recipe(args)
     bonus = Term(loss=entropy_bonus, name="entropy_bonus", coef=constant(args.entropy))
     window = Term(
-        loss=EntropyWindow(args.low, args.high),
+        loss=EntropyWindow(args.low, args.high, first=args.first_turn),
         name="entropy_window",
         coef=lambda progress: args.entropy * weight(progress, ramp=args.ramp),
         counted=partial(late, first=args.first_turn),

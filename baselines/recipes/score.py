@@ -65,11 +65,12 @@ def recipe(args: Args) -> Recipe:
     plain = grpo.grouped(args, by_number)
     *begun, second, after = plain.stages
     assert isinstance(second, Rl)
-    hold = Term(loss=partial(kl_to_start, kind=args.kl_kind), name="first_kl", coef=constant(args.first_kl))
-    hold = replace(hold, counted=first_attempt, reference=True)
-    improvement = each(partial(improved, first=0.0, alpha=0.0))
-    learned = replace(plain, reward=[improvement, *plain.reward], loss=[*plain.loss, hold])
-    first = replace(second, name="first", until=Until(steps=args.first_steps), parts=learned)
-    bonus = each(partial(improved, first=1.0, alpha=args.alpha))
-    stages = [*begun, first, second, after]
+    hold = Term(loss=partial(kl_to_start, kind=args.kl_kind, on=first_attempt), name="first_kl", reference=True)
+    hold = replace(hold, coef=constant(args.first_kl), counted=first_attempt)
+    outcome, bonus = (each(partial(improved, first=f, alpha=a)) for f, a in ((0.0, 0.0), (1.0, args.alpha)))
+    held = replace(plain, reward=[outcome, *plain.reward], loss=[*plain.loss, hold])
+    share = args.first_steps / max(1, args.first_steps + (args.steps or args.first_steps))  # of the time limit
+    limits = [args.seconds and args.seconds * part for part in (share, 1 - share)]
+    first = replace(second, name="first", until=Until(steps=args.first_steps, seconds=limits[0]), parts=held)
+    stages = [*begun, first, replace(second, until=Until(steps=args.steps, seconds=limits[1])), after]
     return replace(plain, stages=stages, reward=[bonus, *plain.reward], reward_terms=frozenset({"attempt"}))

@@ -102,7 +102,7 @@ def _adjusted(recipe: Recipe, name: str, split: str | None, rule: str | None) ->
         return recipe
     if recipe.context is not None:
         raise RecipeError(f"{name} chooses what the policy sees by options of its own: leave out --context {rule}")
-    return dataclasses.replace(recipe, context=context_rule(rule))
+    return recipe.seeing(context_rule(rule))
 
 
 def _loaded(name: str, seed: int, dtype: str | None) -> tuple[LocalPolicy, str | None]:

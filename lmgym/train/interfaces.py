@@ -106,7 +106,10 @@ class StatefulLoss(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """A part of the loss: token losses, their aggregation over the optimiser step, and a coefficient."""
+    """A part of the loss: token losses, their aggregation over the optimiser step, and a coefficient.
+
+    `counted` restricts no loss: one that applies to some tokens alone returns 0 on the others.
+    """
 
     loss: Loss
     name: str = "loss"
@@ -115,7 +118,7 @@ class Term:
     longest: int = 1  # tokens, by which const_norm divides
     reference: bool = False  # reads `batch.reference`
     together: Callable[[Batch], Tensor] | None = None  # (B,): rows with the same number go into one micro-batch
-    counted: Callable[[Batch], Tensor] | None = None  # (B, T) bool: tokens with this loss; None: all trained tokens
+    counted: Callable[[Batch], Tensor] | None = None  # (B, T) bool: tokens of divisor and log; None: all trained
     source: Source = "fresh"  # store: the loss of episodes drawn from the store, which then join the fresh ones
 
     def tokens(self, batch: Batch) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lmgym.errors import RecipeError
+from lmgym.rollout.context import Context
 from lmgym.train.interfaces import Parts
 from lmgym.train.stage import Stage
 
@@ -38,6 +39,10 @@ class Recipe(Parts):
     def on_split(self, split: str) -> Recipe:
         """Return the recipe with its evaluations on `split`."""
         return replace(self, stages=[stage.on_split(split) for stage in self.stages])
+
+    def seeing(self, context: Context) -> Recipe:
+        """Return the recipe with `context`, in its stages as well."""
+        return replace(self, context=context, stages=[stage.seeing(context) for stage in self.stages])
 
     def unrolled(self) -> list[Stage]:
         """Return the stages in the order in which they run, repetitions written out."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 from lmgym.errors import RecipeError
+from lmgym.rollout.context import Context
 from lmgym.rollout.planner import Planner
 from lmgym.train.figures import of_play
 from lmgym.train.interfaces import Needs, Parts
@@ -63,6 +64,10 @@ class Stage(ABC):
 
     def on_split(self, split: str) -> Stage:
         """Return the stage with its evaluations on `split`."""
+        return self
+
+    def seeing(self, context: Context) -> Stage:
+        """Return the stage with `context` in its own parts."""
         return self
 
     def interim(self, stage: LearningStage) -> Evaluate | None:
@@ -180,3 +185,7 @@ class Repeat(Stage):
     def on_split(self, split: str) -> Stage:
         """Return the rounds with their evaluations on `split`."""
         return replace(self, stages=[stage.on_split(split) for stage in self.stages])
+
+    def seeing(self, context: Context) -> Stage:
+        """Return the rounds with `context` in the parts of their stages."""
+        return replace(self, stages=[stage.seeing(context) for stage in self.stages])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lmgym.rollout import dataset
+from lmgym.rollout.context import Context
 from lmgym.rollout.planner import Planner
 from lmgym.train import source
 from lmgym.train.batch import masked, with_observations
@@ -110,6 +111,10 @@ class Rl(LearningStage):
     def parts_of(self, recipe: Parts) -> Parts:
         """Return the stage's own parts if it has any."""
         return self.parts or recipe
+
+    def seeing(self, context: Context) -> Rl:
+        """Return the stage with `context` in its own parts, if it has any."""
+        return self if self.parts is None else replace(self, parts=replace(self.parts, context=context))
 
     def planned(self, parts: Parts) -> Planner | None:
         """Return the planner of the parts that the stage uses."""

@@ -52,6 +52,14 @@ def test_the_gradient_pulls_towards_the_window_and_is_none_inside():
     assert not entropy.grad[1, 1]
 
 
+def test_turns_before_the_first_of_the_window_have_no_gradient():
+    entropy = torch.tensor([[0, 9.0, 9.0, 0, 9.0], [0, 9.0, 0, 9.0, 9.0]], requires_grad=True)
+    epo_window = epo.recipe(epo.Args(first_turn=1)).loss[-1].loss
+    epo_window.load_state_dict(window(*PAST).state_dict())
+    distance(epo_window, entropy).sum().backward()
+    assert torch.equal(entropy.grad != 0, BATCH.mask & (TURNS >= 1))
+
+
 def test_a_turn_without_a_history_is_free_and_the_history_is_restored():
     now = torch.tensor([[0, 9.0, 9.0, 0, 9.0]] * 2)
     assert not distance(window(), now).any()

@@ -9,10 +9,13 @@ import torch
 
 from lmgym.baselines.recipes import score
 from lmgym.env.registry import build
+from lmgym.rollout.context import Window
 from lmgym.train import loop
+from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.log import read_metrics
 from lmgym.train.parts.turns import by_number
-from lmgym.train.schedule import StageProgress
+from lmgym.train.schedule import StageProgress, Until
+from lmgym.train.stages import Rl
 from tests.train.batches import make_batch
 from tests.train.test_parts import EPISODE, TURN
 from tests.train.victim import toy_policy
@@ -74,10 +77,23 @@ def test_the_strong_divergence_is_of_first_attempts_in_the_first_stage():
     (hold,) = (term for term in first.loss if term.name == "first_kl")
     assert hold.tokens(batch).tolist() == [[False, True, False, False]]
     assert "first_kl" not in [term.name for term in recipe.loss]
+    logprobs = torch.full((1, 4), 0.5, requires_grad=True)
+    losses, _ = hold.loss(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros(1, 4)))
+    losses.sum().backward()
+    assert logprobs.grad.tolist() == [[0.0, 0.5, 0.0, 0.0]]  # the second attempt is free
+
+
+def test_both_stages_share_a_time_limit_and_a_context():
+    recipe = score.recipe(score.Args(first_steps=20, steps=60, seconds=80.0)).seeing(Window(1))
+    first, second = (stage for stage in recipe.stages if isinstance(stage, Rl))
+    assert (first.until, second.until) == (Until(steps=20, seconds=20.0), Until(steps=60, seconds=60.0))
+    assert recipe.context == first.parts.context == Window(1)
+    alone = next(stage for stage in score.recipe(score.Args(first_steps=0, seconds=9.0)).stages if stage.name == "rl")
+    assert alone.until.seconds == 9.0
 
 
 @pytest.mark.parametrize(("kl", "moves"), [(1e3, False), (0.0, True)])
-def test_a_strong_divergence_holds_the_policy_in_the_first_stage(tmp_path, kl, moves):
+def test_a_strong_divergence_holds_the_first_attempt_in_the_first_stage(tmp_path, kl, moves):
     """Attempts of a toy policy earn nothing, so a made-up reward of the second attempt drives the weights."""
     args = score.Args(warmup=0, first_steps=6, steps=0, instances=2, group=4, evaluate=1, minibatches=1, autocast=False)
     recipe = score.recipe(replace(args, lr=3e-3, kl=0.0, first_kl=kl))
@@ -95,4 +111,5 @@ def test_a_strong_divergence_holds_the_policy_in_the_first_stage(tmp_path, kl, m
     loop.run(recipe, toy_policy(), task="frozen_lake", options=TWICE, folder=tmp_path / "run", quiet=True)
     rows = [row for row in read_metrics(tmp_path / "run") if row["stage"] == "first"]
     assert len(rows) == 6
-    assert (rows[-1]["kl_start"] > 0.01) is moves, [row["kl_start"] for row in rows]
+    assert (rows[-1]["first_kl"] > 0.01) is moves, [row["first_kl"] for row in rows]
+    assert rows[-1]["kl_start"] > 0.01  # of both attempts: the second is free

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,9 +25,12 @@ def nll(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
     return -scored.logprobs, {}
 
 
-def kl_to_start(scored: ScoredBatch, *, kind: Penalty) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Return the divergence from the start policy at each token; (B, T)."""
-    return divergence(scored.logprobs, scored.batch.reference, kind), {}
+def kl_to_start(
+    scored: ScoredBatch, *, kind: Penalty, on: Callable[[Batch], Tensor] | None = None
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Return the divergence from the start policy at each token, and 0 where `on` (B, T) is False; (B, T)."""
+    distance = divergence(scored.logprobs, scored.batch.reference, kind)
+    return (distance if on is None else distance * on(scored.batch)), {}
 
 
 def entropy_bonus(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -111,13 +114,15 @@ class EntropyWindow(Checkpointed):
     """The distance of each turn's entropy to a window around the mean that turn had so far (EPO: Xu et al. 2025).
 
     H is the mean entropy of a turn's tokens in one episode, Hist(h) the mean over all updates of that of turn number h:
-    max(0, H - high Hist(h)) + max(0, low Hist(h) - H) on every token of the turn. A turn without a history has 0.
+    max(0, H - high Hist(h)) + max(0, low Hist(h) - H) on every token of the turn. A turn without a history, or before
+    number `first`, has 0.
     """
 
     STATE = ("history",)
 
     low: float
     high: float
+    first: int = 0
     history: dict[int, tuple[float, int]] = field(default_factory=dict)  # by turn: sum of means, updates
 
     def __call__(self, scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -127,7 +132,7 @@ class EntropyWindow(Checkpointed):
         pairs = [self.history.get(number, (torch.nan, 1)) for number in turns.number.tolist()]
         usual = own.new_tensor([total / count for total, count in pairs])
         distance = torch.relu(own - self.high * usual) + torch.relu(self.low * usual - own)
-        return turns.spread(torch.where(usual.isnan(), 0.0, distance)), {}
+        return turns.spread(torch.where(usual.isnan() | (turns.number < self.first), 0.0, distance)), {}
 
     def update(self, batch: Batch) -> None:
         """Add the mean entropy of each turn, as it was sampled."""
