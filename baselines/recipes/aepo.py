@@ -12,7 +12,7 @@ token with A > 0 and a ratio r above 1 + e keeps the gradient of (1 + e) A r / s
 where z is the z-score of the token's entropy in the batch, clipped to [-1, 1].
 
 Deviations: no dual clip, which `arpo` has; the form of the penalty, of z and the value of a are ours, as the release
-has no code for them; a group has `roots` tries or more.
+has no code for them; a group has `roots` tries or more; the loss is a mean over tokens, as in `arpo`.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=1, budget=args.budget),
         planner=fork,
         credit=partial(credit, entropy_weight=args.entropy_weight),
-        loss=[Term(loss=partial(open_surrogate, low=args.clip, high=args.clip_high), aggregation="seq_mean")],
+        loss=[Term(loss=partial(open_surrogate, low=args.clip, high=args.clip_high), aggregation="token_mean")],
     )

@@ -13,7 +13,8 @@ return of an episode; tokens that several episodes share get the mean of theirs 
 
 Deviations: entropies are exact and in nats, not of the ten most likely tokens divided by log |V|; the fork samples the
 uncertain answer itself anew, where the released code forks one observation later; missing episodes are always played,
-never duplicated; the reward is the task's.
+never duplicated; the reward is the task's. The loss is the mean over the tokens of all episodes, shared ones once: the
+paper divides by the length of each whole path, and a fork's row has its own tokens alone.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def recipe(args: Args) -> Recipe:
     if not 2 <= args.roots <= args.group:
         raise RecipeError(f"ARPO needs 2 <= roots <= group; got roots={args.roots} and group={args.group}")
     return replace(
-        grpo.recipe(grpo.options(args)),
+        grpo.recipe(replace(grpo.options(args), aggregation="token_mean")),
         tasks=Uniform(args.instances, tries=args.roots, budget=args.budget),
         planner=EntropyFork(paths=args.group, roots=args.roots, base=args.base, weight=args.weight),
         credit=credit,

@@ -275,6 +275,9 @@ class EngineRun:
             self.pool.release(slot)
             self._forget(episode)
             self.stats.played += 1
+            answered = action is not None and action.turn is None
+            if answered and (end := self.engine.planner.at_end(episode)) is not None:
+                self._fork(episode, end)
             first, *others = self.finished[episode.number] = episode.trajectories()
             for job in self.engine.planner.after_episode(first, others):
                 self._enqueue(job)
@@ -286,14 +289,18 @@ class EngineRun:
             reason = decision.reason if isinstance(decision, Stop) else None
             if isinstance(decision, Fork):
                 reason = decision.stop
-                for job in episode.forked(decision):
-                    self._enqueue(job)
-                    self.saved[job.id] = episode.saved(job)
+                self._fork(episode, decision)
             if reason is not None:
                 episode.stop = reason
                 self.pool.send(slot, "cut")
                 return
         self._go_on(episode)
+
+    def _fork(self, episode: EpisodeState, decision: Fork) -> None:
+        """Queue forks of an episode."""
+        for job in episode.forked(decision):
+            self._enqueue(job)
+            self.saved[job.id] = episode.saved(job)
 
     def _void(self, fault: Fault) -> None:
         """Drop the episodes of a fault and queue their jobs again; a broken episode is never scored."""

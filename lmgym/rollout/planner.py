@@ -1,4 +1,4 @@
-"""Planners decide what is played: six hooks and their answers.
+"""Planners decide what is played: seven hooks and their answers.
 
 Planners keep no state of an episode or a group: the Node and its Group have it. Rewinding is a Fork that stops.
 """
@@ -133,6 +133,10 @@ class Planner:
     def after_step(self, node: Node) -> Continue | Stop | Fork:
         """Decide how to continue after a step that did not end the episode; replayed turns are not asked about."""
         return CONTINUE
+
+    def at_end(self, node: Node) -> Fork | None:
+        """Return a fork before the answer that ended the episode, or None; replayed turns are not asked about."""
+        return None
 
     def after_episode(self, trajectory: Trajectory, others: Sequence[Trajectory]) -> Iterable[Job]:
         """Return more jobs, given the first seat's view of a finished episode and the other seats' views."""

@@ -89,6 +89,18 @@ def test_a_group_has_its_episodes_by_forks_or_by_further_tries(planner):
         assert own[0] == own[1]  # the same observation is answered anew
 
 
+@pytest.mark.parametrize("planner", [EntropyFork(7, 2, base=0.15), BalancedFork(7, 2, base=0.15)])
+def test_tries_that_fill_a_group_are_forked_only_while_there_is_room(planner):
+    episodes = play(planner, tries=2 if type(planner) is EntropyFork else 1, groups=12)
+    assert set(Counter(each.group for each in episodes).values()) == {7}
+
+
+def test_the_answer_that_ends_an_episode_is_forked_too():
+    episodes = play(EntropyFork(40, 2, base=1.0), tries=2)
+    lengths = {each.id: len(each.turns) for each in episodes}
+    assert any(each.parent and each.forked_at == lengths[each.parent] - 1 for each in episodes)
+
+
 def test_each_token_of_a_tree_is_trained_once_and_shared_ones_get_the_mean():
     episodes = play(EntropyFork(6, 2, base=1.0), tries=2)
     batch = collate(episodes)
@@ -145,6 +157,19 @@ def test_forks_in_a_row_make_the_next_less_likely(turns, expected):
         child = next(job for job in node.group.jobs if len(job.prefix) == turns[-1])
         node.job = child
         assert BalancedFork(16, 2, base=1.0).probability(node) == pytest.approx(expected)
+
+
+def test_forks_of_an_ancestor_after_the_path_left_it_do_not_count():
+    node = moment(*[1.0] * 5)
+    left, later = (Job(task="t", id=f"f{n}", parent="e", prefix=(answer(1.0),) * n) for n in (1, 3))
+    node.group.jobs += [left, later]
+    node.job = left
+    assert BalancedFork(16, 2, base=1.0).probability(node) == 1.0  # its parent forked at 3, on another path
+
+
+def test_a_fork_weighs_no_more_than_its_tokens():
+    for recipe in (arpo.recipe(arpo.Args()), aepo.recipe(aepo.Args())):
+        assert {term.aggregation for term in recipe.loss} == {"token_mean"}
 
 
 def test_tokens_of_high_entropy_get_more_of_the_same_sign():

@@ -110,15 +110,20 @@ class EntropyFork(Planner):
 
     def saves(self, node: Node) -> bool:
         """Save states while the group takes more forks."""
-        return len(node.group.jobs) - node.group.roots < self.paths - self.tries(node.group)
+        episodes, tries = len(node.group.jobs), self.tries(node.group)
+        return episodes < self.paths and episodes - node.group.roots < self.paths - tries
 
     def after_step(self, node: Node) -> Continue | Stop | Fork:
         """Fork before the latest answer, drawn from the episode's id and the number of the turn."""
+        return self.at_end(node) or CONTINUE
+
+    def at_end(self, node: Node) -> Fork | None:
+        """Fork before the latest answer, also before the one that ended the episode."""
         number = len(node.turns) - 1
         if number <= len(node.job.prefix) or not self.saves(node):
-            return CONTINUE
+            return None
         chance = np.random.default_rng([number_of(node.job.id), node.job.seed, number])
-        return Fork(1, turn=number) if chance.random() < self.probability(node) else CONTINUE
+        return Fork(1, turn=number) if chance.random() < self.probability(node) else None
 
     def probability(self, node: Node) -> float:
         """Return the probability of a fork at the latest answer."""
@@ -156,11 +161,14 @@ class BalancedFork(EntropyFork):
         """Return ARPO's probability, less after forks in a row."""
         forked, job, number = set[int](), node.job, len(node.turns) - 1
         ancestors = {each.id: each for each in node.group.jobs}
+        limit = number  # later forks of an ancestor are not on this path
         while True:
-            forked |= {len(each.prefix) for each in node.group.jobs if each.parent == job.id}
+            places = {len(each.prefix) for each in node.group.jobs if each.parent == job.id}
+            forked |= {place for place in places if place <= limit}
             if job.parent is None:
                 break
-            forked.add(len(job.prefix))
+            limit = len(job.prefix)
+            forked.add(limit)
             job = ancestors[job.parent]
         run = next(count for count in itertools.count() if number - 1 - count not in forked)
         return super().probability(node) * max(0.0, 1.0 - run / self.in_a_row)
