@@ -123,9 +123,9 @@ class WebShop(TextEnv):
         return [f"click[{label}]" for label in session.clickables()]
 
     def answer(self) -> str:
-        """Return the product and options that the goal was made from."""
+        """Return the product and the values of the options that the goal was made from."""
         goal = self.begun(self.goal)
-        return " | ".join((goal.asin, *map(str, goal.options)))
+        return " | ".join((goal.asin, *(each if isinstance(each, str) else each[1] for each in goal.options)))
 
     def fingerprint(self) -> str:
         """Return a digest of the goal."""

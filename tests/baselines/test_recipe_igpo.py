@@ -59,6 +59,8 @@ def test_the_gains_of_an_episode_telescope_to_the_last_probability():
 def test_a_turn_that_writes_the_answer_gains_nothing_and_short_episodes_keep_their_return():
     (gained,) = information_gain([played("it is D", "b", "a")], Scorer(), HERE, prefix="")
     assert [each.reward == 0 for each in gained.turns] == [True, False, False]
+    (gained,) = information_gain([played("click[D]", "click[cd]", "a")], Scorer(), HERE, prefix="")
+    assert [each.reward == 0 for each in gained.turns] == [True, False, False]  # an option, and a word that has it
     costly = tuple(replace(each, reward=-1.0) for each in played("a", "b", "a").turns)
     (gained,) = information_gain([replace(played("a", "b", "a"), turns=costly)], Scorer(), HERE, prefix="")
     assert gained.turns[-1].reward == 1.0

@@ -40,6 +40,15 @@ def test_the_oracle_earns_1_on_every_test_instance(name):
         assert info["success"], index
 
 
+@pytest.mark.parametrize("name", ["WebShop-v0", "WebShopHuman-v0"])
+def test_the_answer_is_the_product_and_what_its_buyer_clicks(name):
+    env = build(name, split="test")
+    for index in range(20):
+        _, info = env.reset(seed=0, options={"index": index})
+        actions = [action.lower() for action in env.unwrapped.oracle()]
+        assert all(f"click[{part.lower()}]" in actions for part in info["answer"].split(" | ")), info["answer"]
+
+
 def test_pages_read_as_in_the_original():
     env = build("WebShop-v0", split="test", mode="text", length=10)
     observation, _ = env.reset(options={"index": 0})
