@@ -205,7 +205,7 @@ class Training:
             every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
             if every and interim and before // every < self.cursor.learned // every:
                 evaluating = time.perf_counter()
-                self._evaluate(interim)
+                self._evaluate(interim, interim=True)
                 taken = time.perf_counter() - evaluating
                 parts["evaluate"] = parts.get("evaluate", 0.0) + taken
                 self.begun += taken  # a time limit is of the stage alone
@@ -255,7 +255,7 @@ class Training:
             seconds=seconds,
         )
 
-    def _evaluate(self, stage: Evaluate, prefix: str = "evaluated") -> Report:
+    def _evaluate(self, stage: Evaluate, prefix: str = "evaluated", *, interim: bool = False) -> Report:
         clock = Stopwatch()
         temperature = self.recipe.temperature if stage.temperature is None else stage.temperature
         training = self.policy.sampling
@@ -268,7 +268,7 @@ class Training:
         if (prompt := self.learner.tasks.prompt) is not None:
             jobs = [replace(job, prompt=prompt) for job in jobs]
         with clock("evaluate"), self.learner.answering(stage.by):
-            seats = self.learner.seats.configs() if stage.others == "seats" else {}
+            seats = self.learner.seats.configs(interim=interim) if stage.others == "seats" else {}
             engine, ranks = self.services.engine(stage.planner, seats), self.services.ranks
             mine = runner.outcomes(self.policy, ranks.share_groups(jobs), engine=engine)
             outcomes = dict(ranks.gathered(mine.items()))

@@ -56,18 +56,27 @@ class Seats:
             if seat.imitated
         }
         self._frozen: dict[str, LocalPolicy] = {}  # by seat, with the weights of the start
+        self._started = False  # False: frozen copies follow the policy
 
-    def configs(self) -> dict[str, SeatConfig]:
-        """Return the players as an engine takes them; always the same object."""
+    def configs(self, *, interim: bool = False) -> dict[str, SeatConfig]:
+        """Return the players as an engine takes them; always the same object.
+
+        The first call that is not for an `interim` evaluation, which can be in the middle of imitation, is the start.
+        """
         for name, seat in self._seats.items() if not self._configs else ():
             self._configs[name] = SeatConfig(policy=self._player(name, seat), prompt=seat.prompt, trained=seat.learns)
         for frozen in self._frozen.values():
             frozen.sampling = self._policy.sampling
+            if not self._started:
+                frozen.model.load_state_dict(self._policy.model.state_dict())
+                frozen.update()
+        self._started = self._started or not interim
         return self._configs
 
     def state_dict(self) -> dict[str, Any]:
         """Return the weights of players that stay as they were at the start."""
-        return {"start": {name: frozen.model.state_dict() for name, frozen in self._frozen.items()}}
+        frozen = self._frozen if self._started else {}
+        return {"start": {name: policy.model.state_dict() for name, policy in frozen.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of a checkpoint."""

@@ -16,14 +16,14 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.episodes import read
 from lmgym.tasks.alfworld.advised import changes, strategy
-from lmgym.train import curve, loop
+from lmgym.train import checkpoint, curve, loop
 from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.log import read_metrics
 from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.rewards import critical_turns
 from lmgym.train.schedule import StageProgress
-from lmgym.types import Job
+from lmgym.types import FIRST_SEAT, Job
 from tests.train.batches import make_batch
 from tests.train.victim import toy_policy
 
@@ -136,6 +136,17 @@ def test_the_adviser_alone_is_trained_and_imitation_includes_it(tmp_path, monkey
     (row,) = (row for row in read_metrics(tmp_path) if row["stage"] == "rl")
     tokens = [len(turn.completion.ids) for e in fresh if e.seat == "adviser" for turn in e.turns]
     assert row["trained_tokens"] == sum(tokens)
+
+
+def test_the_agent_is_the_imitated_policy_also_where_imitation_is_evaluated_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(curve, "draw", lambda folder: folder)
+    args = epo_adviser.Args(warmup=2, warmup_episodes=2, evaluate=1, steps=0, autocast=False)
+    recipe = replace(epo_adviser.recipe(args), max_tokens=4)
+    more = {"options": {"max_turns": 2}, "train_instances": 4, "evaluate_every": 1, "quiet": True}
+    loop.run(recipe, toy_policy(), task=TASK, folder=tmp_path, **more)
+    state = checkpoint.load(tmp_path / "checkpoints")
+    frozen, imitated = state["learner"]["seats"]["start"][FIRST_SEAT], state["model"]
+    assert all(torch.equal(frozen[name], weight) for name, weight in imitated.items())
 
 
 def test_imitation_alone_can_include_the_adviser():

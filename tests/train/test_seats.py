@@ -103,6 +103,18 @@ def test_the_start_stays_while_the_policy_learns():
             policy.model.lm_head.weight += 1.0
 
 
+def test_an_evaluation_in_the_middle_of_imitation_is_no_start():
+    policy = toy_policy()
+    seats = Seats({"a": Seat(player="start")}, policy, seed=0)
+    players = seats.configs(interim=True)
+    assert not seats.state_dict()["start"]
+    for interim, follows in ((True, True), (False, True), (True, False)):
+        with torch.no_grad():
+            policy.model.lm_head.weight += 1.0
+        assert seats.configs(interim=interim) is players
+        assert torch.equal(players["a"].policy.model.lm_head.weight, policy.model.lm_head.weight) is follows
+
+
 def test_a_user_behind_an_endpoint_may_think_before_it_answers():
     policy = toy_policy()
     policy.sampling = replace(policy.sampling, max_tokens=64)
