@@ -102,13 +102,13 @@ def credit(
 
 
 def _scale(batch: Batch, std: bool) -> Tensor:
-    """Return the factor from return differences to advantages in each episode's group; (E,)."""
+    """Return the factor from return differences to advantages in each episode's group, 1 for equal returns; (E,)."""
     returns, group = batch.returns(), batch.groups()
     centred = group_normal(returns, group, std=False)
     wide = group_normal(returns, group, std=std) / torch.where(centred == 0, 1.0, centred)
     _, member = torch.unique(group, return_inverse=True)
-    most = torch.zeros_like(returns).scatter_reduce(0, member, wide, "amax")
-    return most[member]
+    most, spread = (torch.zeros_like(returns).scatter_reduce(0, member, x, "amax") for x in (wide, centred.abs()))
+    return torch.where(spread > 1e-6, most, 1.0)[member]  # as drop_flat_groups
 
 
 def options(args: bc.Learning) -> Weighted:

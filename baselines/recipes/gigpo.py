@@ -9,7 +9,7 @@ answer's reward to go over the mean of those answers of the group that met the s
     A = A_E + w A_S, with w = 1.
 
 Deviations: the reward to go is not discounted (the paper: 0.95 a turn); a state is the tokens since the last answer.
-A_S has the scale of A_E: the group's deviation of returns, not that of each state.
+A_S has the scale of A_E: the group's deviation of returns, not that of each state; 1 where returns are equal.
 Parts reused: GRPO with all its options, of which this recipe sets w, beta and the cost of invalid actions as the paper
 does on ALFWorld.
 """

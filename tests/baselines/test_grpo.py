@@ -112,6 +112,18 @@ def test_answers_to_the_same_words_are_compared_with_each_other():
     assert (with_states - plain)[0, 1] == pytest.approx(2 * first[0] / wide, rel=1e-5)
 
 
+@pytest.mark.parametrize("std", [True, False])
+@pytest.mark.parametrize("cost", [0.1, 0.5])  # 0.6 - 0.1 is 0.5 up to rounding, 1.0 - 0.5 exactly
+def test_answers_in_the_same_state_are_compared_where_returns_are_equal(std, cost):
+    ids = torch.tensor([[3, 7, 4, 8], [3, 6, 4, 8], [3, 7, 5, 8]])
+    batch = make_batch([[0, 1, 0, 1]] * 3, ids=ids, turn=torch.tensor([[-1, 0, -1, 1]] * 3))
+    batch.reward[:, [1, 3]] = torch.tensor([[0.5 + cost, -cost], [0.0, 0.5], [0.5, 0.0]])
+    found = grpo.credit(batch, std=std, state_weight=1.0)
+    assert found[:, 1].tolist() == pytest.approx([0, 0, 0], abs=0.1)
+    half = (0.5 + cost) / 2
+    assert found[:, 3].tolist() == pytest.approx([-half, half, 0], abs=0.1)
+
+
 def test_the_state_of_a_later_row_is_its_own_words():
     ids = torch.tensor([[3, 7, 5], [4, 8, 0], [3, 6, 5], [4, 9, 0]])
     turn = torch.tensor([[-1, 0, -1], [-1, 1, -1]] * 2)
