@@ -85,8 +85,8 @@ def information_gain(
     for trajectory in trajectories:
         own, likely = likely[: len(trajectory.turns)], likely[len(trajectory.turns) :]
         parts = "|".join(re.escape(part.strip().lower()) for part in trajectory.info["answer"].split("|"))
-        found = re.compile(rf"(?<!\w)({parts})(?!\w)")  # whole words: an option can be a single letter
-        written = [found.search(turn.completion.text.lower()) is not None for turn in trajectory.turns]
+        words_of_answer = re.compile(rf"(?<!\w)({parts})(?!\w)")  # whole words: an option can be a single letter
+        written = [words_of_answer.search(turn.completion.text.lower()) is not None for turn in trajectory.turns]
         gains = [0.0 if written[n] else own[n + 1] - own[n] for n in range(len(own) - 1)]
         gained.append(with_rewards(trajectory, [*gains, trajectory.score][: len(own)], name="gain"))
     return gained
