@@ -10,8 +10,7 @@ before the policy moves, and after. The lambda of the policy's advantages grows 
 An invalid action costs `invalid_cost`, a turn `cost`. Between rounds it plays and imitates its successes so far.
 Deviations: alpha is VAPO's, as the report prints none; below 20 tokens its lambda is 0, so tasks with short episodes
 need a larger alpha. The critic is pre-trained for some steps, not until its explained variance levels off. Failures,
-which the report gives to continual pre-training, are imitated only if nothing succeeded. Play and training alternate;
-no agents are merged.
+which the report gives to continual pre-training, are imitated only before the first success. No agents are merged.
 """
 
 from __future__ import annotations
@@ -70,10 +69,12 @@ def recipe(args: Args) -> Recipe:
     rl = replace(rl, until=Until(steps=args.steps and -(-args.steps // args.rounds), seconds=seconds))
     play = Generate(until=Until(steps=1), into="successes", tasks=plain.tasks, filter=[drop_failures])
     learn = bc.Args(steps=args.imitated, interject=0, observation_weight=0, lr=args.imitation_lr, optimiser="adamw")
-    imitate = replace(bc.sft(learn), name="imitate", recorded=Path(play.into))
+    learn = replace(learn, autocast=args.autocast, checkpointing=args.checkpointing)
+    imitate = replace(bc.sft(learn), name="imitate", recorded=Path(play.into), select=drop_failures)
+    last = replace(rl.in_round(args.rounds), name=rl.name)
     return replace(
         plain,
         reward=[*plain.reward, each(partial(turn_cost, cost=args.cost))],
         credit=ppo.credit(args, partial(length_adaptive, alpha=args.alpha)),
-        stages=[*begun, Repeat(stages=[rl, play, imitate], times=args.rounds - 1), rl, after],
+        stages=[*begun, Repeat(stages=[rl, play, imitate], times=args.rounds - 1), last, after],
     )

@@ -68,6 +68,7 @@ def recipe(args: Args) -> Recipe:
     )
     plain = bc.sft(bc.Args(steps=args.trace_steps, episodes=args.trees))
     optimiser = Optimiser(lr=args.trace_lr, minibatches=args.minibatches, autocast=args.autocast)
+    optimiser = replace(optimiser, checkpointing=args.checkpointing)
     traces = replace(plain, name="traces", recorded=Path("traces"), planner=None, optimiser=optimiser)
     stages = [*begun, search, traces, rl, after]
     return replace(base, stages=stages, requires=frozenset({"pictures", "replay", "expert"}))

@@ -74,7 +74,7 @@ def recipe(args: Args) -> Recipe:
     optimiser = Optimiser(lr=args.reward_lr, minibatches=args.minibatches, autocast=args.autocast)
     return replace(
         plain,
-        reward_model=partial(RewardModel, optimiser=optimiser),
+        reward_model=partial(RewardModel, optimiser=replace(optimiser, checkpointing=args.checkpointing)),
         stages=[*begun, fit, critic, rl, after],
         requires=frozenset({"replay"}),
     )

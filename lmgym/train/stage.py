@@ -20,6 +20,7 @@ from lmgym.train.schedule import Until
 from lmgym.types import Trajectory
 
 Others = Literal["scripted", "seats"]  # players of other seats in an evaluation: the task's own, or the recipe's
+UNKNOWN = 1000  # steps by which the draws of rounds differ that only a time limit ends
 Played = tuple[list[Trajectory], int]  # episodes in the order of their jobs; jobs that were given up
 
 
@@ -70,6 +71,10 @@ class Stage(ABC):
         """Return the stage with `context` in its own parts."""
         return self
 
+    def in_round(self, number: int) -> Stage:
+        """Return the stage as it runs in a round, counted from 1."""
+        return replace(self, name=f"{self.name} {number}")
+
     def interim(self, stage: LearningStage) -> Evaluate | None:
         """Return the evaluation to repeat in the middle of `stage` if this stage is the last; None for none."""
         return None
@@ -116,11 +121,17 @@ class LearningStage(Stage):
     trains_critic: ClassVar[bool] = False  # the critic alone
 
     until: Until
+    drawn: int = 0  # steps of the tasks or the data set that earlier rounds have drawn
 
     @property
     def skipped(self) -> bool:
         """True if the stage has no steps."""
         return self.until.steps == 0
+
+    def in_round(self, number: int) -> LearningStage:
+        """Return the stage as it runs in a round, counted from 1; it draws what follows the draws of earlier rounds."""
+        drawn = self.drawn + (number - 1) * (self.until.steps or UNKNOWN)
+        return replace(self, name=f"{self.name} {number}", drawn=drawn)
 
     def run(self, runner: StageRunner) -> None:
         """Run the steps."""
@@ -132,7 +143,7 @@ class LearningStage(Stage):
     def step(self, learner: Learner, step: StepContext) -> dict[str, float]:
         """Play, learn, and return figures for the log."""
         with step.clock("play"):
-            episodes, abandoned = self.play(learner, step)
+            episodes, abandoned = self.play(learner, replace(step, number=self.drawn + step.number))
         if step.kept:
             learner.write(episodes, "episodes", step)
         figures = {**self.describe(episodes), "abandoned": float(abandoned)}
@@ -180,7 +191,7 @@ class Repeat(Stage):
     def unrolled(self) -> list[Stage]:
         """Return the stages of all rounds."""
         inner = [each for stage in self.stages for each in stage.unrolled()]
-        return [replace(each, name=f"{each.name} {n}") for n in range(1, self.times + 1) for each in inner]
+        return [each.in_round(number) for number in range(1, self.times + 1) for each in inner]
 
     def on_split(self, split: str) -> Stage:
         """Return the rounds with their evaluations on `split`."""

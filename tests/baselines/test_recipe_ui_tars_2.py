@@ -16,6 +16,7 @@ from lmgym.env import registry
 from lmgym.rollout import dataset
 from lmgym.train import curve, loop
 from lmgym.train.parts.credit import gae, length_adaptive
+from lmgym.train.parts.filters import drop_failures
 from lmgym.train.recipe import Recipe
 from tests.baselines.test_learning import WARMUP
 from tests.oracles import gae as oracle
@@ -89,3 +90,17 @@ def test_rounds_imitate_the_successes_so_far_and_nothing_else(tmp_path):
     assert 0 < kept[0] < 32
     imitated = [line for line in lines if line["stage"].startswith("imitate")]
     assert all(line["trained_tokens"] > 0 and line["demonstrated_success"] == 1.0 for line in imitated)
+
+
+def test_rounds_draw_other_instances_and_imitate_no_failures_of_earlier_rounds(tmp_path):
+    recipe = ui_tars_2.recipe(ui_tars_2.Args(**SMALL, steps=4, rounds=2, imitated=1, critic_steps=1))
+    rounds = [stage for stage in recipe.unrolled() if stage.name in ("rl 1", "rl")]
+    assert [stage.drawn for stage in rounds] == [0, 2]
+    assert next(stage for stage in recipe.unrolled() if stage.name == "imitate 1").select is drop_failures
+    kept = {"keep_episodes": range(99), "task": SPEC.id, "quiet": True, "save_seconds": 1e9}
+    recipe = replace(recipe, stages=[bc.sft(WARMUP), *recipe.stages[1:]])
+    loop.run(recipe, chain_policy(), folder=tmp_path, **kept)
+    episodes = [each for path in sorted((tmp_path / "episodes").glob("*.jsonl")) for each in dataset.read(path)]
+    first, last = ({each.index for each in episodes if each.id.startswith(name)} for name in ("rl 1-", "rl-"))
+    assert len(first) == len(last) == 64
+    assert not first & last

@@ -97,6 +97,12 @@ def test_an_answer_earns_the_score_of_the_conversation_up_to_it(tmp_path):
     assert sum(turn.reward for turn in other.turns) == 0.0
 
 
+def test_a_reward_model_can_recompute_its_activations(tmp_path):
+    with services_of(chain_policy(), tmp_path) as services:
+        model = preference.RewardModel(services, Optimiser(checkpointing=True))
+        assert any(getattr(part, "gradient_checkpointing", False) for part in model.trunk.modules())
+
+
 def test_no_credit_passes_from_one_answer_to_the_next():
     credit = zhongjing.recipe(zhongjing.Args(whiten=False, lam=1.0)).credit
     turn = torch.tensor([[-1, 0, 0, -1, 1, 1]] * 2)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lmgym.baselines import archer, filtered_bc, grpo, ilql, mc, ppo, refuel, rloo
+from lmgym.baselines.recipes import ui_tars_2, vigorl, zhongjing
 from tests.train.batches import make_batch
 
 AFTER_IMITATION = [archer, filtered_bc, grpo, ilql, mc, ppo, refuel, rloo]
@@ -47,3 +48,13 @@ def test_minibatches_of_imitation_reach_its_optimiser_alone(module):
     assert (usual[0].optimiser.minibatches, asked[0].optimiser.minibatches) == (4, 7)
     others = [[getattr(stage, "optimiser", None) for stage in stages[1:]] for stages in (usual, asked)]
     assert [each and each.minibatches for each in others[0]] == [each and each.minibatches for each in others[1]]
+
+
+@pytest.mark.parametrize("module", [ui_tars_2, vigorl, zhongjing])
+def test_every_optimiser_of_a_recipe_has_the_precision_and_the_memory_of_its_options(module):
+    recipe = module.recipe(module.Args(autocast=False, checkpointing=True))
+    optimisers = [stage.optimiser for stage in recipe.unrolled() if hasattr(stage, "optimiser")]
+    if recipe.reward_model is not None:
+        optimisers.append(recipe.reward_model.keywords["optimiser"])
+    assert len(optimisers) >= 3
+    assert {(each.autocast, each.checkpointing) for each in optimisers} == {(False, True)}

@@ -35,8 +35,10 @@ class RewardModel:
 
     def __init__(self, services: Services, optimiser: Optimiser) -> None:
         self.services = services
-        self.trunk = Trunk(services.policy, "own", seed=services.pool.seed, autocast=optimiser.autocast)
-        self.head = mlp([self.trunk.width, 1], seed=(services.pool.seed, 2), bias=0.0).to(services.policy.device)
+        seed, checkpointing = services.pool.seed, optimiser.checkpointing
+        self.trunk = Trunk(services.policy, "own", seed=seed, autocast=optimiser.autocast, checkpointing=checkpointing)
+        optimiser = replace(optimiser, checkpointing=False)  # the trunk has it
+        self.head = mlp([self.trunk.width, 1], seed=(seed, 2), bias=0.0).to(services.policy.device)
         self.weights = nn.ModuleDict({"trunk": self.trunk, "value_head": self.head})
         term = Term(loss=bradley_terry, name="reward_loss", together=pair, counted=won)
         self.updater = Updater(self.weights, self._scored, optimiser, [term], ranks=services.ranks)
