@@ -274,9 +274,9 @@ def test_a_run_ends_when_its_tokens_are_spent_and_evaluates_on_the_way(tmp_path)
 def test_evaluations_on_the_way_take_no_time_from_the_limit_of_their_stage(tmp_path, monkeypatch):
     ahead, clock, evaluate = [0.0], time.perf_counter, loop.Training._evaluate
 
-    def slow(self, *args):
+    def slow(self, *args, **options):
         ahead[0] += 1000.0
-        return evaluate(self, *args)
+        return evaluate(self, *args, **options)
 
     monkeypatch.setattr(loop.time, "perf_counter", lambda: clock() + ahead[0])
     monkeypatch.setattr(loop.Training, "_evaluate", slow)
