@@ -29,6 +29,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.errors": "core",
     "lmgym.cache": "core",
     "lmgym.hosts": "core",
+    "lmgym.visible": "core",
     "lmgym.policy.base": "core",
     "lmgym.policy.endpoints.calls": "core",
     "lmgym.policy.endpoints.secrets": "core",

@@ -22,6 +22,7 @@ from lmgym.errors import SubmissionError
 from lmgym.evaluation.settings import ToolMode
 from lmgym.rollout.answers import AnswerFormat
 from lmgym.types import FIRST_SEAT, Message
+from lmgym.visible import visible
 
 SUFFIX = ".episodes.jsonl.zst"
 REFERENCES = {"null": "Says nothing", "random": "Acts at random", "oracle": "Knows everything"}  # title by name
@@ -273,8 +274,7 @@ def as_record(content: Any, kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        message = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error)[:300])
-        raise SubmissionError(f"{where}: {message}") from error
+        raise SubmissionError(f"{where}: {visible(str(error)[:300])}") from error
 
 
 def write(folder: Path, entry: Entry, episodes: Iterable[RecordedEpisode]) -> Path:

@@ -36,6 +36,7 @@ from lmgym.board.verdict import Figure, Verdict, shares
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import promise, protocol
 from lmgym.evaluation.protocol import ranked as all_tasks
+from lmgym.visible import visible
 
 NEWS = 50  # events in the feed
 LEADERS = 3  # systems in a card of the front page
@@ -305,7 +306,7 @@ def content_policy(style: str, script: str) -> str:
 def setting(value: Any) -> str:
     """Return a setting in one line: texts as they are, other values as JSON, unprintable characters escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return visible(text)
 
 
 def action(text: str) -> str:

@@ -31,6 +31,7 @@ from lmgym.cli import (
 )
 from lmgym.errors import LmgymError
 from lmgym.policy.endpoints.secrets import Secrets
+from lmgym.visible import visible
 
 
 def print_version(value: bool) -> None:
@@ -93,8 +94,6 @@ def main() -> None:
 
 def _fail(message: str) -> NoReturn:
     """Print an error and exit; escape sequences and keys in it, which servers or models may send, are not printed."""
-    from lmgym.evaluation.pages import visible
-
     text = visible(Secrets.of_environment().struck(message))
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {text}", markup=False)
     sys.exit(2)

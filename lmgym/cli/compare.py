@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmgym.errors import InstanceError
+from lmgym.visible import visible
 
 
 def compare(
@@ -29,14 +30,14 @@ def compare(
     result = compare_all(report.read_all(before), report.read_all(after), across=across or ())
     document = page(result)
     console = Console()
-    console.print(Text(pages.visible(document.title), style="bold"))
+    console.print(Text(visible(document.title), style="bold"))
     for part in document.parts:
         if isinstance(part, pages.TextTable):
-            table = Table(title=Text(pages.visible(part.title)), title_justify="left")
+            table = Table(title=Text(visible(part.title)), title_justify="left")
             for name in part.header:
-                table.add_column(Text(pages.visible(name)))
+                table.add_column(Text(visible(name)))
             for row in part.rows:
-                table.add_row(*(Text(pages.visible(cell)) for cell in row))
+                table.add_row(*(Text(visible(cell)) for cell in row))
             console.print(table)
     if out is not None:
         write_whole(out / "comparison.json", json.dumps(result.state_dict(), indent=1, allow_nan=False).encode())

@@ -14,6 +14,7 @@ from rich.text import Text
 from lmgym.cli.options import json_or_literal, pairs, task_options, with_options
 from lmgym.errors import InstanceError
 from lmgym.evaluation.config import EvalConfig
+from lmgym.visible import visible
 
 if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
@@ -57,7 +58,6 @@ def evaluate(config: EvalConfig) -> None:
 def _play(plan: EvalPlan, budget: Budget, local: dict[str, Policy]) -> None:
     from lmgym.cli.watch import Watcher, result_table, watching
     from lmgym.evaluation import report as reports
-    from lmgym.evaluation.pages import visible
     from lmgym.evaluation.play import INTERRUPTED
     from lmgym.train.load import load_policy
 

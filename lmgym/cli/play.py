@@ -13,6 +13,7 @@ from lmgym.cli.options import task_options
 from lmgym.cli.view import serve
 from lmgym.env.registry import build, find, load, options_of
 from lmgym.errors import InstanceError
+from lmgym.visible import visible_lines
 
 
 def play(
@@ -59,8 +60,6 @@ def play(
 
 
 def _episode(env: Any, console: Console, player: str, seed: int, options: dict[str, Any]) -> None:
-    from lmgym.evaluation.pages import visible_lines  # observations may hold escapes of the terminal
-
     observation, info = env.reset(seed=seed, options=options)
     console.print(Text(visible_lines(str(info["instance"])), style="dim"))
     adviser = None if player == "human" else getattr(env.unwrapped, player)()

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmgym.errors import InstanceError
+from lmgym.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from lmgym.rollout.segments import Segment
@@ -39,7 +40,6 @@ def replay(
     ] = None,
 ) -> None:
     """Show a recorded episode; fail if replaying its actions gives another result."""
-    from lmgym.evaluation.pages import visible
     from lmgym.rollout import episodes
     from lmgym.rollout.replay import replay as replay_episode
 
@@ -75,8 +75,6 @@ def replay(
 
 def _print_turns(trajectory: Trajectory, console: Console) -> None:
     """Print an episode turn by turn, with control characters escaped."""
-    from lmgym.evaluation.pages import visible_lines
-
     name = f"{trajectory.task} {trajectory.split} {trajectory.index} ({trajectory.id})"
     console.print(Text(visible_lines(name), style="bold"))
     for turn in trajectory.turns:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from lmgym.visible import visible
+
 MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # characters of Markdown's syntax
 
 STYLE = """
@@ -50,16 +52,6 @@ class Page:
     title: str
     parts: Sequence[TextTable | Plot] = field(default_factory=tuple)
     note: str = ""
-
-
-def visible(text: str) -> str:
-    """Return text on one line, with invisible and control characters written as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def visible_lines(text: str) -> str:
-    """Make each line visible."""
-    return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def in_markdown(text: str) -> str:

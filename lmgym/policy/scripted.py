@@ -18,6 +18,7 @@ from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.noise import stream, uniform
 from lmgym.types import Completion, Message
+from lmgym.visible import visible_lines
 
 # actions of `random` if the environment lists none
 WORDS = (*("yes", "no", "look", "help", "north", "south", "east", "west"), *("0", "1", "2", "a", ""))
@@ -74,10 +75,7 @@ def human() -> Scripted:
     """Return the policy that asks the person at the terminal."""
 
     def answer(conversation: Conversation) -> str:
-        observation = conversation.messages[-1].text
-        # escapes of the terminal are shown as text
-        visible = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in observation)
-        return input(f"\n{visible}\n> ")
+        return input(f"\n{visible_lines(conversation.messages[-1].text)}\n> ")
 
     return Scripted("human", answer)
 

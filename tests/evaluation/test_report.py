@@ -13,6 +13,7 @@ from lmgym.errors import InstanceError
 from lmgym.evaluation import pages
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
+from lmgym.visible import visible
 from tests.evaluation.reports import outcome, report
 
 HOSTILE = [
@@ -151,7 +152,7 @@ def test_hostile_text_is_text_in_markdown(text):
 
 @given(st.text())
 def test_any_text_is_one_line_that_a_terminal_may_show(text):
-    shown = pages.visible(text)
+    shown = visible(text)
     assert shown.isprintable()
     assert "\n" not in pages.in_markdown(text)
     assert Elements(pages.in_html(text)).names == []
