@@ -15,7 +15,7 @@ from lmgym.board import references
 from lmgym.board.store import BoardStore
 from lmgym.cli.options import between, literal, read_args, task_options
 from lmgym.cli.tasks import END, SCORES, SCORES_END, START, built_in, markdown_table
-from lmgym.cli.train import closing_table, evaluation
+from lmgym.cli.train import closing_table, evaluation_command
 from lmgym.env.env import Reply
 from lmgym.env.registry import find, load
 from lmgym.errors import RecipeError
@@ -155,7 +155,7 @@ def closing(*scores: float) -> str:
 
 
 def test_the_next_command_is_quoted_for_a_shell() -> None:
-    shown = evaluation("babyai", ["levels=['GoTo', 'Open']", "rows=3"], "hf:my runs/policy", seen="window:2")
+    shown = evaluation_command("babyai", ["levels=['GoTo', 'Open']", "rows=3"], "hf:my runs/policy", seen="window:2")
     assert shlex.split(shown)[3:] == [
         *("--option", "levels=['GoTo', 'Open']", "--option", "rows=3"),
         *("--context", "window:2", "--model", "hf:my runs/policy"),

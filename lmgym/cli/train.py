@@ -160,10 +160,10 @@ def _print_result(
     if guided:
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
     model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
-    console.print(f"next:  {evaluation(task, words, model, seen=seen)}", soft_wrap=True, markup=False)
+    console.print(f"next:  {evaluation_command(task, words, model, seen=seen)}", soft_wrap=True, markup=False)
 
 
-def evaluation(task: str, options: Sequence[str], model: str, *, seen: str | None) -> str:
+def evaluation_command(task: str, options: Sequence[str], model: str, *, seen: str | None) -> str:
     """Return the shell command that evaluates a model; `seen` is its `--context`, None for the default."""
     words = ["lmgym", "eval", task]
     for pair in options:

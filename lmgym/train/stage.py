@@ -20,7 +20,7 @@ from lmgym.train.schedule import Until
 from lmgym.types import Trajectory
 
 Others = Literal["scripted", "seats"]  # players of other seats in an evaluation: the task's own, or the recipe's
-UNKNOWN = 1000  # steps by which the draws of rounds differ that only a time limit ends
+TIMED_ROUND = 1000  # steps of draws set aside for a round that only a time limit ends
 Played = tuple[list[Trajectory], int]  # episodes in the order of their jobs; jobs that were given up
 
 
@@ -130,7 +130,7 @@ class LearningStage(Stage):
 
     def in_round(self, number: int) -> LearningStage:
         """Return the stage as it runs in a round, counted from 1; it draws what follows the draws of earlier rounds."""
-        drawn = self.drawn + (number - 1) * (self.until.steps or UNKNOWN)
+        drawn = self.drawn + (number - 1) * (self.until.steps or TIMED_ROUND)
         return replace(self, name=f"{self.name} {number}", drawn=drawn)
 
     def run(self, runner: StageRunner) -> None:
