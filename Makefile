@@ -101,7 +101,7 @@ bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --pr
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.beside_trl $(ARGS)
 
 curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|night|episodes|causes|lmrl|directions ARGS='--tune'
-	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
+	$(BIN)/lmgym curves --size $(SIZE) --write baselines/curves/README.md $(ARGS)
 
 systems: .venv/.dev ## run published systems against their ablations: ARGS='arpo supo', ARGS=--trial
 	$(BIN)/lmgym systems $(if $(findstring --trial,$(ARGS)),,--write baselines/recipes/README.md) $(ARGS)

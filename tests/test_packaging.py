@@ -21,7 +21,7 @@ FOLDERS = {
     "leaderboards": "lmgym/leaderboards",
 }
 UNSHIPPED = (  # a picture of a README, and the board's data, which belong to the repository
-    "baselines/curves.png",
+    "baselines/curves/curves.png",
     *(f"leaderboards/{name}" for name in ("archive/", "curves/", "entries/", "verdicts/", "history.jsonl")),
 )
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("name", ["README.md", "baselines/README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "baselines/README.md", "baselines/curves/README.md", "CONTRIBUTING.md"])
 def test_links_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text()
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]

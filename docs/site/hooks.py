@@ -23,7 +23,9 @@ CARDS = {
 }
 INCLUDED = {  # files of the repository that are pages or pictures of the site
     "baselines/README.md": "reference/baselines.md",
-    "baselines/curves.png": "reference/curves.png",
+    "baselines/curves/README.md": "reference/curves.md",
+    "baselines/recipes/README.md": "reference/recipes.md",
+    "baselines/curves/curves.png": "reference/curves.png",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     **CARDS,
