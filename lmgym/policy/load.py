@@ -218,8 +218,8 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
     from transformers.utils.peft_utils import find_adapter_config_file
 
     from lmgym.policy.local.lora import load_adapter
-    from lmgym.policy.local.policy import no_progress_bars
     from lmgym.policy.models.families import supports, vision_of
+    from lmgym.policy.models.progress import no_progress_bars
     from lmgym.policy.models.tiny_vl import TinyVlConfig, register, tiny_vision
 
     register()

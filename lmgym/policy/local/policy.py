@@ -15,7 +15,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers.utils import logging
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, extends, tools_by_turn
@@ -28,6 +27,7 @@ from lmgym.policy.local.sampling import Adjust, Sampling
 from lmgym.policy.local.score import score, states
 from lmgym.policy.local.session import LocalSession
 from lmgym.policy.local.template import ChatTemplate
+from lmgym.policy.models.progress import no_progress_bars
 from lmgym.policy.models.vision import Gallery, Media, Vision
 from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
@@ -306,18 +306,6 @@ class LocalPolicy:
         else:
             self._network.load(current)
         return self._network
-
-
-@contextmanager
-def no_progress_bars() -> Iterator[None]:
-    """Read and write models without progress bars."""
-    enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if enabled:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _decoder_of(model: PreTrainedModel, dtype: torch.dtype, vision: Vision | None) -> Callable[[KVCache], Decoder]:

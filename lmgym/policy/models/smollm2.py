@@ -87,7 +87,7 @@ def dequantise(path: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-    from lmgym.policy.local.policy import no_progress_bars
+    from lmgym.policy.models.progress import no_progress_bars
 
     with no_progress_bars():
         tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
