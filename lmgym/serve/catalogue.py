@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmgym.backends import wire
@@ -41,12 +41,16 @@ class Catalogue:
     specs: Mapping[str, TaskSpec]
     options: Mapping[str, Any] = field(default_factory=dict)  # set by the operator, for every session
     reveals: frozenset[str] = frozenset()
+    max_turns: int = MAX_TURNS  # highest turn limit of a session
 
     @classmethod
     def of(
         cls, names: Iterable[str] = (), *, options: Mapping[str, Any] | None = None, reveals: Iterable[str] = ()
     ) -> Catalogue:
-        """Make a catalogue of the named tasks, or of all that execute no code of a client. Raises InstanceError."""
+        """Make a catalogue of the named tasks, or of all that execute no code of a client. Raises InstanceError.
+
+        `max_turns` among the options is the task's turn limit on this server; clients may set lower ones.
+        """
         options = dict(options or {})
         chosen = [find(name) for name in names]
         if remote := [spec.id for spec in chosen if spec.remote]:
@@ -60,8 +64,18 @@ class Catalogue:
             if unknown := [name for name in options if name not in allowed]:
                 choices = ", ".join(sorted(allowed))
                 raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {choices}")
+        limit = options.pop("max_turns", None)
+        if limit is not None:
+            if type(limit) is not int or not 1 <= limit <= MAX_TURNS:
+                raise InstanceError(f"max_turns must be a whole number from 1 to {MAX_TURNS}; got {limit!r}")
+            chosen = [replace(spec, max_turns=limit) for spec in chosen]
         chosen = chosen or [spec for spec in specs().values() if not (spec.remote or spec.runs_code)]
-        return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
+        return cls(
+            specs={spec.id: spec for spec in chosen},
+            options=options,
+            reveals=frozenset(reveals),
+            max_turns=limit or MAX_TURNS,
+        )
 
     def config(self, call: wire.Open) -> SessionConfig:
         """Return the environment that a call opens. Raises Refusal if clients may not open it."""
@@ -81,11 +95,9 @@ class Catalogue:
         if call.others not in ("scripted", "caller") or (call.others == "caller" and "seats" not in self.reveals):
             raise Refusal("withheld", "this server plays the other seats itself: use others='scripted'")
         if call.max_turns is not None:
-            if "max_turns" in self.options:
-                raise Refusal("option", f"clients cannot set max_turns of {spec.id}: this server has set it")
             if not 1 <= call.max_turns <= MAX_TURNS:
                 raise Refusal("option", f"max_turns must be 1 to {MAX_TURNS}; got {_short(call.max_turns)}")
-            options["max_turns"] = call.max_turns
+            options["max_turns"] = min(call.max_turns, self.max_turns)
         return SessionConfig(spec=spec, split=split, options={"others": call.others, **options}, reveals=self.reveals)
 
     def permit(self, call: wire.AnyCall) -> None:
@@ -107,7 +119,7 @@ class Catalogue:
             {
                 "task": spec.id,
                 "summary": spec.summary,
-                "max_turns": self.options.get("max_turns", spec.max_turns),
+                "max_turns": spec.max_turns,
                 "splits": list(spec.splits),
                 "score": spec.score,
                 "options": {name: _choices(values) for name, values in self._public(spec).items()},

@@ -236,6 +236,9 @@ class Sessions:
                 pass
             case Bug(slot, error):
                 slots, result = (slot,), reported(error)
+                waits = self._due.get(slot)
+                if waits is None or waits.done():  # else the refusal of the call logs it
+                    LOG.error("an environment broke: %s", error, exc_info=error)
             case slot, result:
                 slots = (slot,)
         for slot in slots:

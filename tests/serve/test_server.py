@@ -324,12 +324,23 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
 
 
-def test_the_operators_turn_limit_holds_and_cannot_be_chosen():
-    with served(catalogue=Catalogue.of(["guess_number"], options={"max_turns": 1})) as asking:
-        session = asking.open("guess_number")
-        assert asking.call(reset(session), step(session, "no number"))[1]["truncated"]
-        assert asking.code({"op": "open", "task": "guess_number", "max_turns": 5}) == "option"
-        assert asking.http.get("/v1/tasks").json()["tasks"][0]["max_turns"] == 1
+def test_the_operators_turn_limit_is_the_tasks_and_clients_may_only_lower_it():
+    with served(catalogue=Catalogue.of(["guess_number"], options={"max_turns": 2})) as asking:
+        for wanted, turns in ((None, 2), (5, 2), (1, 1)):
+            session = asking.open("guess_number", max_turns=wanted)
+            answers = asking.call(reset(session), *(step(session, "no number") for _ in range(turns)))
+            assert [answer.get("truncated", False) for answer in answers[1:]] == [False] * (turns - 1) + [True]
+        assert asking.http.get("/v1/tasks").json()["tasks"][0]["max_turns"] == 2
+        with asking.remote("guess_number") as env:
+            assert env.unwrapped.task.max_turns == 2
+            env.reset(seed=0)
+            assert [env.step("no number")[3] for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("limit", [0, 10_001, True, "5", 2.0])
+def test_a_turn_limit_that_is_none_is_refused_before_serving(limit):
+    with pytest.raises(InstanceError, match="max_turns must be a whole number from 1 to 10000"):
+        Catalogue.of(["guess_number"], options={"max_turns": limit})
 
 
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
