@@ -23,6 +23,7 @@ ANSWER = "Answer with one of: Left, Down, Right, Up."
 WAY = "Answer with a whole way to the goal, such as: Right, Right, Down."
 AGAIN = "There may be a mistake in this way. Answer with the whole way once more, corrected if need be."
 LONGEST = 30  # steps of a way that are taken
+HORIZON = 30  # steps that the oracle plans ahead; a plan costs their square
 
 
 class FrozenLake(TextEnv):
@@ -67,15 +68,17 @@ class FrozenLake(TextEnv):
         return self._arrived(self._walk(number))
 
     def oracle(self) -> Iterator[str]:
-        """Play what reaches the goal most often in the turns and steps that are left."""
+        """Play what reaches the goal most often in the turns and steps that are left, of which it plans HORIZON."""
         if self.protocol == "twice":
             yield from self._best_ways()
             return
         ragen = self.protocol == "ragen"
-        turns, steps, most = (TURNS, PER_EPISODE, PER_TURN) if ragen else (self.left, self.left, 1)
+        ahead = min(self.left, HORIZON)
+        turns, steps, most = (TURNS, PER_EPISODE, PER_TURN) if ragen else (ahead, ahead, 1)
         plan = best_play(self.lake, slippery=self.slippery, turns=turns, steps=steps, per_turn=most)
         while True:
-            turns, steps = (TURNS + 1 - self.turns.turn, self.turns.left) if ragen else (self.left, self.left)
+            ahead = min(self.left, HORIZON)
+            turns, steps = (TURNS + 1 - self.turns.turn, self.turns.left) if ragen else (ahead, ahead)
             sequence = plan.sequences[plan.answer[turns, steps, self.cell[0] * self.side + self.cell[1]]]
             names = " || ".join(ACTIONS[action] for action in sequence)
             yield f"<answer>{names}</answer>" if ragen else names

@@ -22,6 +22,7 @@ ABOUT = {  # topics of open questions
     ),
     "country": re.compile(r"\bcountry\b"),
 }
+POLITE = re.compile(r"^(can|could|would|will) you (please )?(?=(tell|describe)\b)")
 
 
 class GuessMyCity(GuessingEnv):
@@ -47,8 +48,8 @@ class GuessMyCity(GuessingEnv):
 
     def open_answer(self, question: str) -> str | None:
         """Return the scripted oracle's answer to an open question; None to another, or about a topic that it lacks."""
-        text = plain(question)
-        if text.partition(" ")[0] not in OPEN_OPENERS:
+        text = POLITE.sub("", plain(question))
+        if text.partition(" ")[0] not in (*OPEN_OPENERS, "describe"):
             return None
         topic = next((name for name, pattern in ABOUT.items() if pattern.search(text)), None)
         return None if topic is None else _told_of(topic, self.cities[self.hidden])

@@ -148,11 +148,11 @@ class Mint(TextEnv):
     def _proposed(self, solution: str) -> Reply:
         self.proposed += 1
         reply = self.inner.act(f"<answer>{solution}</answer>" if self.answers_only else solution)
-        score = cast(float, reply.score) if reply.done else self.score_if_cut()
-        if reply.done and self.inner.solved(score):
-            return self._end(reply.text, score, valid=reply.valid)
+        if reply.done and self.inner.solved(cast(float, reply.score)):
+            return self._end(reply.text, cast(float, reply.score), valid=reply.valid)
         words = "Your answer is wrong." if self.answers_only else reply.text
         if self.proposed >= self.proposals or (reply.done and not self.answers_only):
+            score = cast(float, reply.score) if reply.done else self.score_if_cut()
             return self._end(words, score, valid=reply.valid)
         return self._after(words, "wrong", valid=reply.valid)
 

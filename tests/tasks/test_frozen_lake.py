@@ -74,6 +74,15 @@ def test_the_oracle_plans_for_the_turns_that_it_has():
     assert first[5] != first[30]
 
 
+def test_the_oracle_plans_at_most_thirty_steps_ahead():
+    """The cost of a plan grows with the square of its steps, and a client of a server asks for 10,000."""
+    env, _ = opened(index=4, max_turns=10_000)
+    advice = env.unwrapped.oracle()
+    assert next(advice) == next(opened(index=4)[0].unwrapped.oracle())
+    env.step(next(advice))
+    assert env.unwrapped.left == 9_999
+
+
 def test_the_tries_of_a_group_slip_alike():
     def walk(seed):
         env, _ = opened(seed=seed)

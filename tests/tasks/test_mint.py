@@ -48,6 +48,16 @@ def test_an_unfinished_task_inside_scores_alike_without_proposals_and_without_tu
         assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.5)
 
 
+def test_the_task_inside_is_scored_at_the_end_alone(monkeypatch):
+    """Some tasks end when they are scored: a terminal drops its sandbox."""
+    env, scored = opened(task="Maze-v0", feedback=False), []
+    monkeypatch.setattr(env.unwrapped.inner, "score_if_cut", lambda: scored.append(1) or 0.5)
+    env.step("<solution>move up</solution>")
+    assert not scored
+    env.step("<solution>move up</solution>")
+    assert scored
+
+
 def test_a_proposal_is_as_valid_as_it_is_inside():
     env = opened(task="Maze-v0", feedback=False)
     proposals = ("<solution>nonsense</solution>", "<solution>move up</solution>")
