@@ -91,11 +91,14 @@ class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], Reco
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Reset and append the admissible actions."""
-        return self._show(*self.env.reset(seed=seed, options=options))
+        """Reset and append the admissible actions. Raises InstanceError if the task lists none."""
+        observation, info = self._show(*self.env.reset(seed=seed, options=options))
+        if "admissible" not in info:
+            raise InstanceError(f"{self.unwrapped} lists no admissible actions; remove the ShowAdmissible wrapper")
+        return observation, info
 
     def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step and append the admissible actions, unless the episode is over."""
+        """Step and append the admissible actions, unless the episode is over or the seat on turn has no list."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not (terminated or truncated):
             observation, info = self._show(observation, info)
@@ -104,6 +107,6 @@ class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], Reco
     def _show(self, observation: Observation, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
         admissible = cast(TextEnv, self.unwrapped).admissible()
         if admissible is None:
-            raise InstanceError(f"{self.unwrapped} lists no admissible actions; remove the ShowAdmissible wrapper")
+            return observation, info
         text = clean(observation["text"] + self.heading + ", ".join(admissible))
         return {**observation, "text": text}, {**info, "admissible": admissible}

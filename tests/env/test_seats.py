@@ -135,6 +135,9 @@ def test_admissible_actions_are_shown_but_for_the_last_and_what_a_task_cannot_li
 
     with pytest.raises(InstanceError, match="lists no admissible actions"):
         ShowAdmissible(build(GALLERY)).reset(seed=0)
+    env = ShowAdmissible(build("guess_my_city", others="caller"))
+    assert env.reset(seed=0)[1]["admissible"]
+    assert "admissible" not in env.step("Is it in Europe?")[4]  # the oracle's answers are open
     env = build(RACE).unwrapped
     env.reset(seed=0, options={"index": 0})
     with pytest.raises(ValueError, match="must end with a score in"):
