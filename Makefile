@@ -28,17 +28,20 @@ NEEDS = sed '/^\[tool:pytest\]/,$$d' setup.cfg | cat - constraints.txt
 
 FORCE:
 
+COMMON = train,textworld,alfworld,webshop
+
 .venv/.train: .venv/.made .venv/.needs
-	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld,webshop]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[$(COMMON)]'
 	@touch $@
 
-# what the spec of a task names; its namespace is left out of the file's name
+# what the spec of a task names beyond COMMON; its namespace is left out of the file's name
 TASK_EXTRAS = $(addprefix .venv/.task-,$(notdir $(TASK)))
+EXTRAS = from lmgym.env.registry import find; print(*sorted({*find('$*').extras} - {*'$(COMMON)'.split(',')}), sep=',')
 
+# a task that is not found is reported by the command that plays it
 .venv/.task-%: .venv/.train
-	@extras=$$($(BIN)/python -c "from lmgym.env.registry import find; print('train', *find('$*').extras, sep=',')") && \
-	  $(BIN)/pip install -q -c constraints.txt -e ".[$$extras]"
-	@touch $@
+	@if extras=$$($(BIN)/python -c "$(EXTRAS)" 2>/dev/null); then \
+	  { [ -z "$$extras" ] || $(BIN)/pip install -q -c constraints.txt -e ".[$$extras]"; } && touch $@; fi
 
 .venv/.eval: .venv/.train
 	$(BIN)/pip install -q -c constraints.txt -e '.[eval]'

@@ -26,7 +26,18 @@ def test_every_make_target_of_the_readme_exists() -> None:
     assert named <= targets
 
 
-def test_make_installs_the_extras_of_a_task_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "installed"),
+    [
+        ("lmgym/BabyAI-v0", ["pip install -q -c constraints.txt -e .[babyai]"]),
+        ("wordle", []),
+        ("alfworld", []),
+        ("no_such_task", []),
+    ],
+)
+def test_make_installs_what_a_task_needs_beyond_the_common_extras_once(
+    task: str, installed: list[str], tmp_path: Path
+) -> None:
     """With commands that write down how they are called, and Python."""
     binaries, calls = tmp_path / "bin", tmp_path / "calls"
     (tmp_path / ".venv").mkdir()
@@ -37,6 +48,6 @@ def test_make_installs_the_extras_of_a_task_once(tmp_path: Path) -> None:
         (binaries / name).chmod(0o755)
     for _ in range(2):
         command = ["make", "-f", ROOT / "Makefile", "-o", ".venv/.train", f"BIN={binaries}"]
-        subprocess.run([*command, "baseline", "TASK=lmgym/BabyAI-v0"], cwd=tmp_path, check=True, capture_output=True)
-    play = "lmgym train grpo lmgym/BabyAI-v0"
-    assert calls.read_text().splitlines() == ["pip install -q -c constraints.txt -e .[train,babyai]", play, play]
+        subprocess.run([*command, "baseline", f"TASK={task}", "BUDGET="], cwd=tmp_path, check=True, capture_output=True)
+    play = f"lmgym train grpo {task}"
+    assert calls.read_text().splitlines() == [*installed, play, play]
