@@ -61,6 +61,8 @@ def validate_entry(entry: Entry, path: Path) -> Protocol:
         raise SubmissionError(f"seats are {FIRST_SEAT!r} and others, each once; got {', '.join(entry.seats)}")
     if (entry.user is None) != (len(entry.seats) == 1):
         raise SubmissionError("an entry names its user if and only if a policy played other seats")
+    if strangers := set(settings.seat_max_tokens) - (set(entry.seats) - {FIRST_SEAT}):
+        raise SubmissionError(f"seat_max_tokens is of other seats than the agent's; got {min(strangers)!r}")
     for stated in entry.declared.trained_on:
         try:
             spec, split = trains_on(stated)
@@ -185,7 +187,9 @@ def _check_turn(turn: RecordedTurn, where: str, entry: Entry) -> None:
         answers = settings.answers if turn.seat == FIRST_SEAT else "plain"
         if turn.action == turn.words or action_of(turn.words, answers) != turn.action:
             raise SubmissionError(f"{where} has words that are not an answer with its action: {turn.words[:40]!r}")
-    limit = settings.seat_max_tokens.get(turn.seat, settings.max_tokens)
+    limit = settings.max_tokens
+    if turn.seat != FIRST_SEAT:
+        limit = settings.seat_max_tokens.get(turn.seat, limit)
     if limit is not None and len(turn.ids) > limit:
         raise SubmissionError(f"{where} has {len(turn.ids)} tokens; this entry's limit is {limit}")
     for name in ("logprobs", "entropy"):

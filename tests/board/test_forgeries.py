@@ -195,6 +195,11 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a seed of one's own": (settings(seed=5), field("seed", "settings: Invalid enum value 5")),
     "a context rule nobody knows": (settings(context="bogus"), "unknown --context 'bogus'"),
     "a way of tools nobody knows": (settings(tools="magic"), field("tools", "Invalid enum value 'magic'")),
+    "a second answer limit of the agent": (
+        settings(max_tokens=1, seat_max_tokens={"agent": 256}),
+        "^seat_max_tokens is of other seats than the agent's; got 'agent'$",
+    ),
+    "an answer limit of nobody": (settings(seat_max_tokens={"ghost": 256}), "agent's; got 'ghost'$"),
     "an answer of no tokens": (settings(max_tokens=0), field("max_tokens", ">= 1")),
     "more than all probability": (settings(top_p=1.5), field("top_p", "<= 1.0")),
     "a seat without a policy": (settings(seats={"user": 7}), field("seats[...]", "Expected `str`, got `int`")),
