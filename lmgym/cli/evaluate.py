@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def _play(plan: EvalPlan, budget: Budget, local: dict[str, Policy]) -> None:
     if config.pilot and report.played:
         console.print(_estimate_table(plan, plan.estimate(report.outcomes), "from its first episodes"))
     out = folder if len(config.tasks) == 1 else config.out  # that of the command
-    resume = "--resume" if out is None else f"--resume --out {out}"
+    resume = "--resume" if out is None else f"--resume --out {shlex.quote(str(out))}"
     if report.stopped:
         console.print(
             Text(f"stopped early: {visible(report.stopped)}. Continue with the same command and {resume}"),
@@ -87,7 +88,8 @@ def _play(plan: EvalPlan, budget: Budget, local: dict[str, Policy]) -> None:
         )
     elif config.pilot:
         console.print(Text(f"play the rest with the same command without --pilot, with {resume}"), soft_wrap=True)
-    console.print(Text(f"wrote {folder}; see lmgym replay {folder}/episodes.jsonl"), soft_wrap=True)
+    episodes = shlex.quote(str(folder / "episodes.jsonl"))
+    console.print(Text(f"wrote {folder}; see lmgym replay {episodes}"), soft_wrap=True)
     if evaluation.error is not None:
         raise evaluation.error
     if report.stopped == INTERRUPTED:

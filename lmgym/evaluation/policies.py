@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
 TALKING_TOKENS = 256  # least limit of an answer of a local model that explains itself
+LOADED = {".safetensors", ".bin", ".pt", ".gguf", ".json", ".jinja", ".model", ".txt"}  # weights, settings, tokenizers
+BLOCKS, BLOCK = 64, 1 << 16  # parts of a file that stand for it, and their bytes
 
 Connect = Callable[[str, "RequestOptions"], "RemotePolicy"]  # opens an endpoint or a program
 LoadPolicy = Callable[..., Policy]  # (model, temperature, seed, *, max_tokens): `lmgym.train.load.load_policy`
@@ -64,9 +66,10 @@ def run_folder(model: str) -> Path | None:
 
 
 def weights_state(model: str) -> str | None:
-    """Return a digest of names, sizes and times of the files that a local model is loaded from; None if it has none.
+    """Return a digest of the files that a local model is loaded from; None if it has none.
 
-    It changes while a training run goes on, and costs no reading of weights.
+    It takes names, sizes and BLOCKS evenly spaced parts of each file: a copy has the same, and a large model costs
+    little.
     """
     model = model_of(model)
     if (run := run_folder(model)) is not None:
@@ -75,9 +78,14 @@ def weights_state(model: str) -> str | None:
         folder = Path(model.removeprefix("hf:").removesuffix(TRUST))
     else:
         return None
-    files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
-    lines = [f"{path.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}\n" for path, stat in files]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16] if lines else None
+    digest, files = hashlib.sha256(), [path for path in sorted(folder.rglob("*")) if path.suffix in LOADED]
+    for path in files:
+        digest.update(f"{path.relative_to(folder)} {(size := path.stat().st_size)}\n".encode())
+        with path.open("rb") as file:
+            for start in range(0, size, max(BLOCK, size // BLOCKS)):
+                file.seek(start)
+                digest.update(file.read(BLOCK))
+    return digest.hexdigest()[:16] if files else None
 
 
 def talks(model: str) -> bool:

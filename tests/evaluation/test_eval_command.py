@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -183,14 +184,14 @@ def test_a_program_without_costs_ends_a_run_with_a_cost_budget(lmgym):
 
 
 def test_several_tasks_share_a_budget(lmgym):
-    words = ["--model", "demonstrator", "--episodes", "5", "--out", "x"]
+    words = ["--model", "demonstrator", "--episodes", "5", "--out", "x y"]
     code, printed = lmgym("guess_number", "wordle", *words, "--budget-episodes", "8")
     assert code == 0
-    assert [len(outcomes(f"x/{task}")) for task in ("guess_number", "wordle")] == [5, 3]
+    assert [len(outcomes(f"x y/{task}")) for task in ("guess_number", "wordle")] == [5, 3]
     assert "the budget of 8 episodes is used up; raise --budget-episodes. Continue with" in printed
-    assert "with the same command and --resume --out x\n" in printed  # x, not x/wordle, holds the runs of the command
+    assert "with the same command and --resume --out 'x y'\n" in printed  # not x y/wordle
     assert lmgym("guess_number", "wordle", *words, "--resume")[0] == 0
-    assert [len(outcomes(f"x/{task}")) for task in ("guess_number", "wordle")] == [5, 5]
+    assert [len(outcomes(f"x y/{task}")) for task in ("guess_number", "wordle")] == [5, 5]
     code, printed = lmgym("wordle", "lmgym/Wordle-v0", "--model", "oracle")
     assert (code, "named twice" in printed) == (2, True)
 
@@ -385,6 +386,11 @@ def test_a_run_is_not_resumed_with_other_weights(lmgym):
     load_local("tiny:1m", seed=1).save("model")
     words = ("guess_number", "--model", "hf:model", "--episodes", "2", "--option", "max_turns=1", "--out", "x")
     assert lmgym(*words, "--budget-episodes", "1")[0] == 0
+    assert lmgym(*words, "--resume", "--budget-episodes", "1")[0] == 0
+    shutil.copytree("model", "copy")
+    shutil.rmtree("model")
+    Path("copy").rename("model")
+    Path("model/notes.md").write_text("A copy.")
     assert lmgym(*words, "--resume", "--budget-episodes", "1")[0] == 0
     load_local("tiny:1m", seed=2).save("model")
     code, printed = lmgym(*words, "--resume")
