@@ -1,5 +1,7 @@
 """Text of strangers for a terminal or a page: what would be invisible, or control it, is written as escapes."""
 
+from unicodedata import category
+
 
 def visible(text: str) -> str:
     """Return text on one line, with invisible and control characters written as escapes."""
@@ -7,5 +9,5 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Make each line visible."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    """Make text visible, but leave line breaks, tabs and all kinds of spaces as they are."""
+    return "".join(c if c in "\n\t" or category(c) == "Zs" else visible(c) for c in text)
