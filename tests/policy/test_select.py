@@ -177,7 +177,7 @@ def test_the_verifiers_choice_is_that_of_an_independent_computation():
         chat += [{"role": "assistant", "content": each.text}, {"role": "user", "content": QUESTION}]
         asked = model.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         prompt = model.tokenizer.encode(asked, add_special_tokens=False)
-        ids = torch.tensor([[*prompt, *model.template.answer("Yes")]])
+        ids = torch.tensor([[*prompt, *model.template.answer("Yes", prompt)]])
         with torch.no_grad():
             logp = model.model(input_ids=ids).logits[0].double().log_softmax(-1)
         scores.append(sum(float(logp[place - 1, ids[0, place]]) for place in range(len(prompt), ids.shape[1])))

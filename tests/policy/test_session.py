@@ -79,11 +79,32 @@ def test_a_stop_string_ends_the_answer_and_its_words():
     assert actor.tokenizer.decode(answer.ids) == "go to cabinet"
 
 
-@pytest.mark.parametrize(("said", "thinking", "words"), [("hm", "hm", ""), ("hm</think>\n\ngo", "hm", "go")])
-def test_thinking_that_the_template_opened_is_no_action_cut_off_or_not(said, thinking, words):
-    made = copy.deepcopy(tokenizer("qwen3"))
+def thinker(*, special: bool) -> LocalPolicy:
+    """A policy whose template begins the thinking of an answer; `special` marks the tags as special tokens."""
+    made, weights = copy.deepcopy(tokenizer("qwen3")), copy.deepcopy(model("qwen3"))
+    if special:
+        made.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
+        weights.resize_token_embeddings(max(len(made), weights.config.vocab_size))
     made.chat_template = made.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}")
-    actor = LocalPolicy(model("qwen3"), made, name="thinker")
+    return LocalPolicy(weights, made, name="thinker")
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_an_answer_that_is_imitated_is_the_same_action_when_it_is_sampled(special):
+    actor = thinker(special=special)
+    messages = tuple(opened())
+    prompt, _ = actor.prompt(Conversation(messages=messages))
+    script = actor.template.answer("50", prompt)
+    tokens = iter(script)
+    actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([next(tokens)]), 80.0)
+    answer = actor.act([Conversation(messages=messages, max_tokens=len(script))])[0]
+    assert (list(answer.ids), answer.thinking, answer.text, answer.finish) == (script, "", "50", "stop")
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(("said", "thinking", "words"), [("hm", "hm", ""), ("hm</think>\n\ngo", "hm", "go")])
+def test_thinking_that_the_template_opened_is_no_action_cut_off_or_not(said, thinking, words, special):
+    actor = thinker(special=special)
     script = actor.template.vocabulary.rendered(said, "")
     tokens = iter(script)
     actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([next(tokens)]), 80.0)

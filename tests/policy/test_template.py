@@ -24,7 +24,7 @@ def conversation(*texts: str, spoken: tuple[Completion, ...] = (), system: str |
 def answered(template: ChatTemplate, text: str, prompt: list[int] | None = None, *, stop: bool = True) -> Completion:
     """A completion with ids after `prompt` (default: of "look"), ended by the end of turn or by its length."""
     prompt = template.extend(conversation("look"))[0] if prompt is None else prompt
-    ids = template.answer(text)
+    ids = template.answer(text, prompt)
     return Completion(text=text, prompt_ids=tuple(prompt), ids=tuple(ids if stop else ids[:-1]))
 
 
@@ -67,7 +67,7 @@ def test_names_of_control_tokens_in_a_system_prompt_and_in_observations_are_word
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_answer_nobody_sampled_holds_one_control_token_its_end(name, template):
-    ids = template.answer(hostile(name))
+    ids = template.answer(hostile(name), ())
     assert [i for i in ids if i in template.vocabulary.control_ids] == [template.end] == ids[-1:]
 
 
@@ -247,7 +247,7 @@ def test_ids_that_were_sampled_are_kept_by_encode():
     )
     encoded = actor.encode(Trajectory(id="a", root="a", task="t", split="train", turns=turns))
     assert encoded.turns[0] == turns[0]
-    assert encoded.turns[1].completion.ids == tuple(actor.template.answer("go"))
+    assert encoded.turns[1].completion.ids == tuple(actor.template.answer("go", encoded.turns[1].completion.prompt_ids))
     assert encoded.turns[1].fresh is False
 
 

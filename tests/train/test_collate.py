@@ -168,7 +168,9 @@ def test_imitated_words_follow_what_the_context_shows(context):
         for turn, messages in zip(episode.turns, seen, strict=False):
             whole = policy.prompt(Conversation(messages=tuple(messages)))[0]
             assert before(episode, turn) == whole
-            assert turn.completion.ids == tuple(policy.template.answer(turn.completion.text))
+            assert turn.completion.ids == tuple(
+                policy.template.answer(turn.completion.text, turn.completion.prompt_ids)
+            )
     batch = collate(episodes, trained="given")
     assert int(batch.mask.sum()) == sum(len(turn.completion.ids) for episode in episodes for turn in episode.turns)
     assert len(batch) > len(episodes)  # what the view leaves out makes rows of their own

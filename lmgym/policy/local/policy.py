@@ -173,7 +173,7 @@ class LocalPolicy:
                 completion = replace(
                     turn.completion,
                     prompt_ids=tuple(prompt),
-                    ids=tuple(self.template.answer(turn.completion.text)),
+                    ids=tuple(self.template.answer(turn.completion.text, prompt)),
                     fresh=fresh,
                     pictures=self.pictures(conversation, prompt, fresh=fresh),
                 )
@@ -216,7 +216,7 @@ class LocalPolicy:
         rows, masks, pictures, fit = [], [], [], []
         for number, (conversation, answer) in enumerate(zip(conversations, answers, strict=True)):
             prompt, fresh = self.prompt(conversation)
-            row = [*prompt, *self.template.answer(answer)]
+            row = [*prompt, *self.template.answer(answer, prompt)]
             if len(row) <= self.context:
                 fit.append(number)
                 rows.append(torch.tensor(row))

@@ -101,9 +101,13 @@ class ChatTemplate:
         images = _images(conversation, fresh=fresh)
         return self._gallery.locate(images, ids) if images and self._gallery is not None else ()
 
-    def answer(self, text: str) -> list[int]:
-        """Return the ids of an answer that was not sampled, including its end of turn."""
-        return self.vocabulary.words(text) + ([] if self.end is None else [self.end])
+    def answer(self, text: str, prompt: Sequence[int]) -> list[int]:
+        """Return the ids of an answer that was not sampled, including its end of turn.
+
+        It has no thinking: where the prompt opens it, the answer closes it first.
+        """
+        closing = self.vocabulary.rendered(f"{CLOSE}\n\n", "") if self.opens_thinking(prompt) else []
+        return closing + self.vocabulary.words(text) + ([] if self.end is None else [self.end])
 
     def opens_thinking(self, prompt: Sequence[int]) -> bool:
         """Return True if a prompt ends in `<think>`: the template begins the answer's thinking."""

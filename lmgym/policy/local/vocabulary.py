@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgym.errors import PolicyError
+from lmgym.policy.tools import CLOSE, OPEN
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,7 +36,9 @@ class Vocabulary:
         self._plain = Tokenizer.from_str(json.dumps(_without_prefix(spec)))  # matches no added token
         added = tokenizer.added_tokens_decoder
         self.control = {token.content: i for i, token in added.items() if len(token.content.strip()) > 1}
-        self._special = {token.content for token in added.values() if token.special}
+        self._special = {token.content for token in added.values() if token.special} - {OPEN, CLOSE}
+        self._hidden = {i for i, token in added.items() if token.content in self._special}
+        self._tagged = any(token.special and token.content in (OPEN, CLOSE) for token in added.values())
         self._any = _any_of(self.control)
         self._reserved = _any_of(name for name in self.control if name in self._special)
         self._template_tokens = _any_stripped(token for token in added.values() if token.content in self.control)
@@ -71,7 +74,9 @@ class Vocabulary:
         return ids
 
     def text(self, ids: Sequence[int], *, special: bool = False) -> str:
-        """Decode `ids`, by default without special tokens."""
+        """Decode `ids`, by default without special tokens, of which those around thinking are none."""
+        if self._tagged and not special:
+            ids, special = [each for each in ids if each not in self._hidden], True
         return str(self._backend.decode(list(ids), skip_special_tokens=not special))
 
     def name(self, token: int) -> str:
