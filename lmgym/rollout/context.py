@@ -173,9 +173,13 @@ class Summarise(Context):
 
 
 def _with_thinking(turn: Turn) -> Message:
-    """Return the reply of a turn with its thinking, if its ids have it: the policy's template may keep it."""
+    """Return the reply of a turn with its thinking, if its ids have it: the policy's template may keep it.
+
+    A summary is shown without.
+    """
     completion = turn.completion
-    thinking = f"<think>\n{completion.thinking}\n</think>\n\n" if completion.ids and completion.thinking else ""
+    kept = completion.ids and completion.thinking and turn.kind != "summary"
+    thinking = f"<think>\n{completion.thinking}\n</think>\n\n" if kept else ""
     return Message(role="assistant", text=thinking + completion.text)
 
 

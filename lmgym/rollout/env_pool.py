@@ -101,7 +101,9 @@ class EnvPool:
             except Empty:
                 return answers or [*self.overdue()]
             if isinstance(answer, Bug):
-                raise answer.error
+                if answer.slot in self._worker:
+                    raise answer.error
+                continue  # its slot was given up before
             if isinstance(answer, Fault):
                 self._retire_all(answer)
             else:

@@ -101,6 +101,22 @@ def test_thinking_counts_if_the_ids_of_the_segment_have_it():
     assert texts(Full(), made) == ["o0", "a0", "o1"]
 
 
+def test_thinking_before_a_summary_does_not_count_as_the_summary_is_shown_without():
+    made = history(1)
+    summary = Turn(
+        observation=user("o0"),
+        completion=Completion(text="short", thinking="long " * 99, ids=(1,)),
+        action="",
+        kind="summary",
+    )
+    acted = Turn(observation=user("o1"), completion=Completion(text="a1", ids=(2,)), action="a1")
+    made.turns, made.replies = [], []
+    made.append(summary)
+    made.append(acted)
+    context = Summarise(100, words="sum up")
+    assert context.request(made, context.messages(made), lambda m: sum(len(x.text) for x in m)) is None
+
+
 def play(context, answer=None, **engine):
     policy = Bytes(answer) if answer else Bytes()
     jobs = [Job(task=DICE, index=i, id=f"job{i}", prompt="Roll.") for i in range(6)]

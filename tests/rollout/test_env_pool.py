@@ -14,7 +14,7 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.env_handle import Setting
 from lmgym.rollout.env_pool import EnvPool
 from lmgym.rollout.episodes import dump
-from lmgym.rollout.workers import Fault
+from lmgym.rollout.workers import Bug, Fault
 from lmgym.types import Job
 
 from . import games
@@ -237,6 +237,19 @@ def test_calls_to_a_retired_slot_come_to_nothing():
     players.send(third, "reset", 0, {"index": 2}, {})
     ((slot, result),) = settle(players, 1)
     assert (slot, result.observation.text) == (third, "game 2")
+    players.close()
+
+
+def test_what_a_retired_slot_raises_late_comes_to_nothing():
+    players = EnvPool(processes=1)
+    setting = Setting(task=DICE, split="train", options={})
+    slot, other = (players.acquire(setting, "thread") for _ in range(2))
+    players.retire(slot)
+    players._answers.put(Bug(slot, ValueError("late")))
+    assert players.collect() == []
+    players._answers.put(Bug(other, ValueError("a bug of the task")))
+    with pytest.raises(ValueError, match="a bug of the task"):
+        players.collect()
     players.close()
 
 
