@@ -68,7 +68,7 @@ def surroundings() -> dict[str, Any]:
     """Return the versions of software and machine that a run depends on."""
     return {
         "lmgym": lmgym.__version__,
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),  # a resumed run is bit-identical with the same number
@@ -84,12 +84,16 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _commit() -> str | None:
-    """Return the commit of the source tree, with a plus if files are modified; None outside a repository."""
+def commit() -> str | None:
+    """Return the commit of the source tree; None outside a repository.
+
+    A plus marks modified files. READMEs do not count: `make systems` and `make curves` write their tables there.
+    """
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+        status = [*git, "status", "--porcelain", "-uno", "--", ":/", ":(top,exclude,glob)**/README.md"]
+        changed = subprocess.run(status, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return head + ("+" if changed.stdout else "")

@@ -68,6 +68,7 @@ def run(
         )
     sees, read = policy.gallery is not None, policy.context
     check(recipe, task, task_options, folder, sees=sees, context=read, train_instances=train_instances)
+    policy.hold_in_fp32()
     instances = runner.size_of(task, "train", task_options)
     size = instances if train_instances is None else min(instances, train_instances)
     pool = InstancePool(task=runner.id_of(task), size=size, options=task_options, seed=seed)
@@ -108,7 +109,6 @@ class Training:
         saved: dict[str, Any] | None,
     ) -> None:
         self.recipe, self.policy, self.pool, self.folder, self.config = recipe, policy, pool, folder, config
-        policy.hold_in_fp32()
         stop = recipe.stop or policy.sampling.stop
         limit = recipe.max_tokens or policy.sampling.max_tokens
         policy.sampling = replace(

@@ -68,7 +68,7 @@ def is_small(model: str) -> bool:
 
 
 def time_limits(args: type[Any], minutes: float) -> dict[str, float]:
-    """Return values of the fields of `args` that limit a run to `minutes`; a tenth is for evaluations.
+    """Return values of the fields of `args` that limit a run to `minutes`; a tenth is for evaluations before and after.
 
     Imitation gets 40 % of the rest: in 15 minutes enough for that of the main job on two slow cores. Empty if learning
     has no time limit.

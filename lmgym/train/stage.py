@@ -183,6 +183,11 @@ class Repeat(Stage):
     stages: Sequence[Stage]
     times: int
 
+    def __post_init__(self) -> None:
+        """Raise RecipeError for rounds within rounds, whose draws would overlap."""
+        if any(isinstance(stage, Repeat) for stage in self.stages):
+            raise RecipeError("a Repeat has no Repeat among its stages: write the inner rounds out")
+
     def run(self, runner: StageRunner) -> None:
         """Run the stages that this one stands for."""
         for stage in self.unrolled():
@@ -190,8 +195,7 @@ class Repeat(Stage):
 
     def unrolled(self) -> list[Stage]:
         """Return the stages of all rounds."""
-        inner = [each for stage in self.stages for each in stage.unrolled()]
-        return [each.in_round(number) for number in range(1, self.times + 1) for each in inner]
+        return [stage.in_round(number) for number in range(1, self.times + 1) for stage in self.stages]
 
     def on_split(self, split: str) -> Stage:
         """Return the rounds with their evaluations on `split`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import threading
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from lmgym.cli.curves import END, START, beside, report
 from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
+from lmgym.train import folder
 from tests.command import command
 
 COURSE = Course(task="guess_number", algorithms=("bc", "grpo"), warmup=2, tokens=60, evaluations=2, episodes=4)
@@ -306,6 +308,22 @@ def test_the_commits_are_those_of_the_runs(tmp_path):
         (tmp_path / name / "run.json").write_text(json.dumps({"commit": commit}))
     assert comparison.commits([tmp_path / name for name in "ab"]) == "commit c15d123"
     assert comparison.commits([tmp_path / name for name in "abcd"]) == "commits c15d123, abcdef0+, unknown"
+
+
+def test_a_table_in_a_readme_does_not_mark_later_runs_as_changed(monkeypatch, tmp_path):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x"]
+    (tmp_path / "deep").mkdir()
+    for name in ("README.md", "deep/README.md", "deep/prompt.md"):
+        (tmp_path / name).write_text("before")
+    for line in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *line], check=True)
+    monkeypatch.setattr(folder, "__file__", str(tmp_path / "deep/code.py"))
+    head = folder.commit()
+    for name in ("README.md", "deep/README.md"):
+        (tmp_path / name).write_text("after")
+    assert folder.commit() == head
+    (tmp_path / "deep/prompt.md").write_text("after")
+    assert folder.commit() == f"{head}+"
 
 
 def test_the_command_has_the_words_that_chose_what_is_in_the_table(monkeypatch, tmp_path, capsys):

@@ -9,14 +9,14 @@ import pytest
 
 from lmgym.baselines import filtered_bc
 from lmgym.cli.options import read_args
-from lmgym.errors import LmgymError, RecipeError
+from lmgym.errors import LmgymError, PolicyError, RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
 from lmgym.train import loop, source
 from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.preflight import check
-from lmgym.train.stage import Evaluate
+from lmgym.train.stage import Evaluate, Repeat
 from lmgym.train.stages import Sft
 from lmgym.train.state import InstancePool
 from tests.command import command
@@ -118,6 +118,21 @@ def test_a_limit_of_training_instances_is_refused_where_a_data_set_is_read(recor
     args = filtered_bc.Args(warmup=0, steps=1, evaluate=2, recorded=recorded)
     with pytest.raises(RecipeError, match="train_instances=3 limits the instances that are played"):
         train(tmp_path / "run", args=args, recipe=filtered_bc.recipe(args), train_instances=3)
+    assert not (tmp_path / "run").exists()
+
+
+def test_rounds_within_rounds_are_refused():
+    rounds = Repeat(stages=[Evaluate(name="after")], times=2)
+    with pytest.raises(RecipeError, match="a Repeat has no Repeat among its stages"):
+        Repeat(stages=[rounds], times=2)
+
+
+def test_quantised_weights_are_refused_before_a_folder_is_made(tmp_path):
+    policy = chain_policy()
+    policy.model.config.quantization_config = {"quant_method": "fp8"}
+    recipe = filtered_bc.recipe(filtered_bc.Args(warmup=0, steps=1))
+    with pytest.raises(PolicyError, match="train adapters with --lora"):
+        loop.run(recipe, policy, task=SPEC.id, folder=tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
