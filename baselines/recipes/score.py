@@ -69,7 +69,8 @@ def recipe(args: Args) -> Recipe:
     hold = replace(hold, coef=constant(args.first_kl), counted=first_attempt)
     outcome, bonus = (each(partial(improved, first=f, alpha=a)) for f, a in ((0.0, 0.0), (1.0, args.alpha)))
     held = replace(plain, reward=[outcome, *plain.reward], loss=[*plain.loss, hold])
-    share = args.first_steps / max(1, args.first_steps + (args.steps or args.first_steps))  # of the time limit
+    later = args.first_steps if args.steps is None else args.steps
+    share = args.first_steps / max(1, args.first_steps + later)  # of the time limit
     limits = [args.seconds and args.seconds * part for part in (share, 1 - share)]
     first = replace(second, name="first", until=Until(steps=args.first_steps, seconds=limits[0]), parts=held)
     stages = [*begun, first, replace(second, until=Until(steps=args.steps, seconds=limits[1])), after]

@@ -167,7 +167,8 @@ def test_forks_of_an_ancestor_after_the_path_left_it_do_not_count():
     assert BalancedFork(16, 2, base=1.0).probability(node) == 1.0  # its parent forked at 3, on another path
 
 
-def test_a_fork_weighs_no_more_than_its_tokens():
+def test_every_token_of_a_group_weighs_the_same():
+    """A fork has its own tokens alone; a mean over episodes would give each of them more weight."""
     for recipe in (arpo.recipe(arpo.Args()), aepo.recipe(aepo.Args())):
         assert {term.aggregation for term in recipe.loss} == {"token_mean"}
 

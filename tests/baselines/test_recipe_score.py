@@ -90,6 +90,8 @@ def test_both_stages_share_a_time_limit_and_a_context():
     assert recipe.context == first.parts.context == Window(1)
     alone = next(stage for stage in score.recipe(score.Args(first_steps=0, seconds=9.0)).stages if stage.name == "rl")
     assert alone.until.seconds == 9.0
+    first, second = (each for each in score.recipe(score.Args(steps=0, seconds=9.0)).stages if isinstance(each, Rl))
+    assert (first.until.seconds, second.until.seconds) == (9.0, 0.0)
 
 
 @pytest.mark.parametrize(("kl", "moves"), [(1e3, False), (0.0, True)])
