@@ -102,7 +102,8 @@ def test_the_odds_of_answers_are_the_models_own():
     talks = [Conversation(messages=(Message(role="user", text=text),)) for text in ("check or bet?", "x" * 40)]
     answers = ["check", "a longer answer"]
     for conversation, answer, logprob in zip(talks, answers, policy.answer_logprobs(talks, answers), strict=True):
-        prompt, ids = policy.prompt(conversation)[0], policy.template.answer(answer)
+        prompt = policy.prompt(conversation)[0]
+        ids = policy.template.answer(answer, prompt)
         with torch.no_grad():
             logits = policy.model(torch.tensor([prompt + ids])).logits[0].double()
         rows = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
