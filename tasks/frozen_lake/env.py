@@ -68,13 +68,12 @@ class FrozenLake(TextEnv):
         return self._arrived(self._walk(number))
 
     def oracle(self) -> Iterator[str]:
-        """Play what reaches the goal most often in the turns and steps that are left, of which it plans HORIZON."""
+        """Play what reaches the goal most often in the turns and steps that are left, at most HORIZON."""
         if self.protocol == "twice":
             yield from self._best_ways()
             return
         ragen = self.protocol == "ragen"
-        ahead = min(self.left, HORIZON)
-        turns, steps, most = (TURNS, PER_EPISODE, PER_TURN) if ragen else (ahead, ahead, 1)
+        turns, steps, most = (TURNS, PER_EPISODE, PER_TURN) if ragen else (HORIZON, HORIZON, 1)
         plan = best_play(self.lake, slippery=self.slippery, turns=turns, steps=steps, per_turn=most)
         while True:
             ahead = min(self.left, HORIZON)
