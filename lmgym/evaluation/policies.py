@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
 TALKING_TOKENS = 256  # least limit of an answer of a local model that explains itself
-LOADED = {".safetensors", ".bin", ".pt", ".gguf", ".json", ".jinja", ".model", ".txt"}  # weights, settings, tokenizers
+WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf"}
+LOADED = WEIGHTS | {".json", ".jinja", ".model", ".txt", ".py"}  # with settings, tokenizers and code
 BLOCKS, BLOCK = 64, 1 << 16  # parts of a file that stand for it, and their bytes
 
 Connect = Callable[[str, "RequestOptions"], "RemotePolicy"]  # opens an endpoint or a program
@@ -68,8 +69,8 @@ def run_folder(model: str) -> Path | None:
 def weights_state(model: str) -> str | None:
     """Return a digest of the files that a local model is loaded from; None if it has none.
 
-    It takes names, sizes and BLOCKS evenly spaced parts of each file: a copy has the same, and a large model costs
-    little.
+    It reads names, sizes and BLOCKS evenly spaced parts of each file, so a copy has the same digest and a large model
+    is read in little time.
     """
     model = model_of(model)
     if (run := run_folder(model)) is not None:
@@ -78,7 +79,8 @@ def weights_state(model: str) -> str | None:
         folder = Path(model.removeprefix("hf:").removesuffix(TRUST))
     else:
         return None
-    digest, files = hashlib.sha256(), [path for path in sorted(folder.rglob("*")) if path.suffix in LOADED]
+    digest = hashlib.sha256()
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in LOADED and path.is_file()]
     for path in files:
         digest.update(f"{path.relative_to(folder)} {(size := path.stat().st_size)}\n".encode())
         with path.open("rb") as file:
