@@ -62,7 +62,9 @@ def validate_entry(entry: Entry, path: Path) -> Protocol:
     if (entry.user is None) != (len(entry.seats) == 1):
         raise SubmissionError("an entry names its user if and only if a policy played other seats")
     if strangers := set(settings.seat_max_tokens) - (set(entry.seats) - {FIRST_SEAT}):
-        raise SubmissionError(f"seat_max_tokens is of other seats than the agent's; got {min(strangers)!r}")
+        raise SubmissionError(
+            f"seat_max_tokens names {min(strangers)!r}; it limits the entry's seats other than {FIRST_SEAT!r}"
+        )
     for stated in entry.declared.trained_on:
         try:
             spec, split = trains_on(stated)

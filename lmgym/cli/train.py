@@ -76,7 +76,7 @@ def train(
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Limit of action tokens; schedules ignore it.")] = None,
     train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Limit without interim evaluations; none with --steps.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Limit, interim evaluations aside; none with --steps.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,

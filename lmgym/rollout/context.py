@@ -175,7 +175,7 @@ class Summarise(Context):
 def _with_thinking(turn: Turn) -> Message:
     """Return the reply of a turn with its thinking, if its ids have it: the policy's template may keep it.
 
-    A summary is shown without.
+    A summary is shown without its thinking.
     """
     completion = turn.completion
     kept = completion.ids and completion.thinking and turn.kind != "summary"

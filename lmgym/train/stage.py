@@ -186,7 +186,7 @@ class Repeat(Stage):
     def __post_init__(self) -> None:
         """Raise RecipeError for rounds within rounds, whose draws would overlap."""
         if any(isinstance(stage, Repeat) for stage in self.stages):
-            raise RecipeError("a Repeat has no Repeat among its stages: write the inner rounds out")
+            raise RecipeError("a Repeat cannot hold another Repeat; write out the inner rounds")
 
     def run(self, runner: StageRunner) -> None:
         """Run the stages that this one stands for."""

@@ -197,9 +197,12 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a way of tools nobody knows": (settings(tools="magic"), field("tools", "Invalid enum value 'magic'")),
     "a second answer limit of the agent": (
         settings(max_tokens=1, seat_max_tokens={"agent": 256}),
-        "^seat_max_tokens is of other seats than the agent's; got 'agent'$",
+        "^seat_max_tokens names 'agent'; it limits the entry's seats other than 'agent'$",
     ),
-    "an answer limit of nobody": (settings(seat_max_tokens={"ghost": 256}), "agent's; got 'ghost'$"),
+    "an answer limit of nobody": (
+        settings(seat_max_tokens={"ghost": 256}),
+        "^seat_max_tokens names 'ghost'; it limits the entry's seats other than 'agent'$",
+    ),
     "an answer of no tokens": (settings(max_tokens=0), field("max_tokens", ">= 1")),
     "more than all probability": (settings(top_p=1.5), field("top_p", "<= 1.0")),
     "a seat without a policy": (settings(seats={"user": 7}), field("seats[...]", "Expected `str`, got `int`")),

@@ -123,7 +123,7 @@ def test_a_limit_of_training_instances_is_refused_where_a_data_set_is_read(recor
 
 def test_rounds_within_rounds_are_refused():
     rounds = Repeat(stages=[Evaluate(name="after")], times=2)
-    with pytest.raises(RecipeError, match="a Repeat has no Repeat among its stages"):
+    with pytest.raises(RecipeError, match="a Repeat cannot hold another Repeat; write out the inner rounds"):
         Repeat(stages=[rounds], times=2)
 
 

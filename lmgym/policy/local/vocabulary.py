@@ -38,7 +38,7 @@ class Vocabulary:
         self.control = {token.content: i for i, token in added.items() if len(token.content.strip()) > 1}
         self._special = {token.content for token in added.values() if token.special} - {OPEN, CLOSE}
         self._hidden = {i for i, token in added.items() if token.content in self._special}
-        self._tagged = any(token.special and token.content in (OPEN, CLOSE) for token in added.values())
+        self._special_tags = any(token.special and token.content in (OPEN, CLOSE) for token in added.values())
         self._any = _any_of(self.control)
         self._reserved = _any_of(name for name in self.control if name in self._special)
         self._template_tokens = _any_stripped(token for token in added.values() if token.content in self.control)
@@ -74,8 +74,8 @@ class Vocabulary:
         return ids
 
     def text(self, ids: Sequence[int], *, special: bool = False) -> str:
-        """Decode `ids`, by default without special tokens, of which those around thinking are none."""
-        if self._tagged and not special:
+        """Decode `ids`, by default without special tokens; tags of thinking stay."""
+        if self._special_tags and not special:
             ids, special = [each for each in ids if each not in self._hidden], True
         return str(self._backend.decode(list(ids), skip_special_tokens=not special))
 
