@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import head_of
 from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.prefixes import families
 from lmgym.policy.local.score import states
 from lmgym.policy.models.tiny import tiny_model
 from lmgym.policy.models.vision import Media
@@ -169,7 +170,7 @@ Point = tuple[tuple[int, ...], range]  # a row of ids, and the positions whose m
 def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
     """Return the state (N, H) of each point, in passes of `tokens` padded tokens.
 
-    A row that begins another is read in it: the trunk is causal.
+    A row that begins another is read in it: the trunk is causal. Rows that begin alike share a pass.
     """
     rows: list[tuple[int, ...]] = []
     row_index: dict[tuple[int, ...], int] = {}
@@ -184,7 +185,7 @@ def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point]
     ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
     parts, order = [], []
-    for run in micro_batches(lengths, tokens):
+    for run in micro_batches(lengths, tokens, families(rows)):
         longest = int(lengths[run].max())
         row_in_run = torch.full((len(rows),), -1).index_put((run,), torch.arange(len(run)))[row_of]
         members = (row_in_run >= 0).nonzero()[:, 0]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
+from lmgym.policy.local.prefixes import families
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.interfaces import Optimiser, ScoredBatch, StatefulLoss, Term
 from lmgym.train.math import aggregation
@@ -94,7 +95,7 @@ class Updater:
         ]
         trained = float(batch.mask.sum())  # figures are means over trained tokens
         scales = [trained / max(1.0, float(mask.sum())) for mask in counted]
-        unit = None if self.together is None else self.together(batch)
+        unit = relatives(batch) if self.together is None else self.together(batch)
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, unit)
         for rows in self.ranks.share(runs):
             part = batch.rows(rows)
@@ -216,11 +217,19 @@ def minibatches(batch: Batch, count: int, *, seed: Sequence[int], unit: Tensor |
             yield batch.rows(rows)
 
 
+def relatives(batch: Batch) -> Tensor | None:
+    """Return the family (B,) of each row; None without forks, whose rows begin alike, or with pictures."""
+    if batch.media or not bool(batch.forked.any()):
+        return None
+    rows = zip(batch.ids.cpu().numpy(), batch.lengths.tolist(), strict=True)
+    return families([row[:length] for row, length in rows])
+
+
 @torch.no_grad()
 def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int, ranks: Ranks = ALONE) -> Tensor:
     """Return log-probs (B, T) of the batch under `score`, in passes of `tokens` padded tokens over all processes."""
     logprobs = torch.zeros_like(batch.logprobs)
-    for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size)):
+    for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size, relatives(batch))):
         part = batch.rows(rows)
         logprobs[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(logprobs)
     return ranks.summed(logprobs)

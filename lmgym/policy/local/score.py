@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.local.forward import Rows, head_of, is_supported, network
+from lmgym.policy.local.prefixes import shared_rows
 from lmgym.policy.models.vision import Media
 
 PIECE = 1 << 26  # logits computed at a time; larger batches go piece by piece, and again in the backward pass
@@ -135,12 +136,16 @@ def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor]:
     kind = ids.device.type
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
-    padding = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
+    lengths = [n for n in attention.sum(-1).tolist() if n]
     pictures = (media.placeholders(ids).flatten()[place], media.prepared()) if media else None
     tokens, at = ids.flatten()[place], positions.flatten()[place]
+    shared = None if media else shared_rows(tokens, lengths)
+    if shared is not None:
+        tokens, at = tokens[shared.order], at[shared.order]
+    attend = Rows(lengths, ids.device).causal if shared is None else shared.attend
     with torch.autocast(kind, enabled=False):  # weights are cast once instead of once an operation
-        hidden = net.hidden(tokens, at, lambda _, q, k, v: padding.causal(q, k, v), pictures)
-    return hidden, place
+        hidden = net.hidden(tokens, at, lambda _, q, k, v: attend(q, k, v), pictures)
+    return hidden if shared is None else hidden[shared.source], place
 
 
 @contextmanager
