@@ -202,6 +202,31 @@ def test_minibatches_keep_the_segments_of_an_episode_together():
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(parts, again, strict=True))
 
 
+def test_forks_that_begin_alike_share_a_pass():
+    random = torch.Generator().manual_seed(0)
+    stems = torch.randint(1, VOCABULARY, (3, 16), generator=random)
+    tails = torch.randint(1, VOCABULARY, (12, 4), generator=random)
+    lengths = torch.tensor([17, 18, 19, 20] * 3)[torch.randperm(12, generator=random)]
+    attention = torch.arange(20) < lengths[:, None]
+    mask = attention & (torch.arange(20) >= 16)
+    ids = torch.cat([stems[torch.arange(12) % 3], tails], 1) * attention
+    forks = make_batch(mask.tolist(), ids=ids, attention=attention, forked=torch.ones(12, dtype=torch.long))
+    passes: list[set[int]] = []
+
+    def score(part: Batch) -> tuple[torch.Tensor, ...]:
+        passes.append({stems.tolist().index(row[:16].tolist()) for row in part.ids})
+        return (part.logprobs,)
+
+    def pass_over(batch: Batch) -> list[set[int]]:
+        passes.clear()
+        logprobs_of(batch, score, torch.device("cpu"), tokens=80)
+        return sorted(passes, key=min)
+
+    assert pass_over(forks) == [{0}, {1}, {2}]
+    assert any(len(each) > 1 for each in pass_over(replace(forks, forked=torch.zeros_like(forks.forked))))
+
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_weights(bad):
     batch = replace(ragged(), advantage=torch.full((9, 24), bad))
