@@ -182,14 +182,14 @@ class TwinCritic(Critic):
     """A critic that learns Q and V of utterances from a replay buffer."""
 
     def __init__(self, services: Services, args: Hierarchical) -> None:
-        self.services, self.args = services, args
-        seed = services.pool.seed
+        self.services, self.args, seed = services, args, services.pool.seed
         trunk = Trunk(
             services.policy, args.encoder, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing
         )
         heads = UtteranceHeads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
         self.tokens = fitting_tokens(services.policy.model, services.policy.device)  # padded tokens of a pass
+        self.read = partial(states_at, tokens=self.tokens, shares=trunk.shares)
 
     def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Train on turns drawn from the replay buffer, with a fresh utterance of the policy at each.
@@ -248,11 +248,11 @@ class TwinCritic(Critic):
         """Return the states that the heads read for transitions, with gradient if the encoder is trained."""
         online, target = self.net.online.trunk, self.net.slow.trunk
         played = [self._points(each.before, each.utterance, each.after) for each in transitions]
-        fast = states_at(online, [point for triple in played for point in triple], tokens=self.tokens)
+        fast = self.read(online, [point for triple in played for point in triple])
         fresh = [self._points(each.before, each.now, None)[:2] for each in transitions]
         triples = [(*pair, triple[2]) for pair, triple in zip(fresh, played, strict=True)]
         with torch.no_grad():
-            slow = states_at(target, [point for triple in triples for point in triple], tokens=self.tokens)
+            slow = self.read(target, [point for triple in triples for point in triple])
         device = fast.device
         return TransitionStates(
             before=fast[0::3],
@@ -342,7 +342,7 @@ class TwinCritic(Critic):
             points += self._points(ids[: at[0]], ids[at[0] : at[-1] + 1], None)[:2]
         if not points:
             return []
-        states = states_at(self.net.online.trunk, points, tokens=self.tokens)
+        states = self.read(self.net.online.trunk, points)
         quality = self.net.online.quality(states[0::2], states[1::2]).amin(0).tolist()
         value = self.net.online.value(states[0::2]).amin(0).tolist()
         read = zip(turns, points[0::2], quality, value, strict=True)

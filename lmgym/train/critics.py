@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
-from lmgym.policy.local.forward import head_of
+from lmgym.policy.local.forward import head_of, is_supported
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.prefixes import families
 from lmgym.policy.local.score import states
@@ -72,6 +72,7 @@ class Trunk(nn.Module):
             self.model = made.eval().to(policy.device)
         if self.model is not None and checkpointing:
             recompute_activations(self.model)
+        self.shares = is_supported(self.model or policy.model)  # tokens with which rows of a pass begin
         self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
         # a function, so that a deep copy of the trunk (a target) shares the policy
@@ -167,10 +168,13 @@ class Estimator(Generic[Net]):
 Point = tuple[tuple[int, ...], range]  # a row of ids, and the positions whose mean state is read
 
 
-def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
+def states_at(
+    trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int, shares: bool = False
+) -> Tensor:
     """Return the state (N, H) of each point, in passes of `tokens` padded tokens.
 
-    A row that begins another is read in it: the trunk is causal. Rows that begin alike share a pass.
+    A row that begins another is read in it: the trunk is causal. With a trunk that `shares`, rows that begin alike are
+    in one pass, whatever their number.
     """
     rows: list[tuple[int, ...]] = []
     row_index: dict[tuple[int, ...], int] = {}
@@ -185,7 +189,7 @@ def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point]
     ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
     parts, order = [], []
-    for run in micro_batches(lengths, tokens, families(rows)):
+    for run in micro_batches(lengths, tokens, families(rows) if shares else None):
         longest = int(lengths[run].max())
         row_in_run = torch.full((len(rows),), -1).index_put((run,), torch.arange(len(run)))[row_of]
         members = (row_in_run >= 0).nonzero()[:, 0]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
-from lmgym.policy.local.forward import final_norm_of
+from lmgym.policy.local.forward import final_norm_of, is_supported
 from lmgym.policy.local.prefixes import families
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.interfaces import Optimiser, ScoredBatch, StatefulLoss, Term
@@ -95,7 +95,7 @@ class Updater:
         ]
         trained = float(batch.mask.sum())  # figures are means over trained tokens
         scales = [trained / max(1.0, float(mask.sum())) for mask in counted]
-        unit = relatives(batch) if self.together is None else self.together(batch)
+        unit = self._families(batch) if self.together is None else self.together(batch)
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, unit)
         for rows in self.ranks.share(runs):
             part = batch.rows(rows)
@@ -114,6 +114,13 @@ class Updater:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         return norm
+
+    def _families(self, batch: Batch) -> Tensor | None:
+        """Return numbers (B,) of rows that begin alike, if there are forks and the model computes that part once."""
+        if batch.media or not bool(batch.forked.any()) or not is_supported(self.model):
+            return None
+        rows = zip(batch.ids.numpy(), batch.lengths.tolist(), strict=True)
+        return families([row[:length] for row, length in rows])
 
     def _backward(self, batch: Batch, shares: list[Share], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch; `shares` has the factors of each term in loss and figures."""
@@ -217,19 +224,11 @@ def minibatches(batch: Batch, count: int, *, seed: Sequence[int], unit: Tensor |
             yield batch.rows(rows)
 
 
-def relatives(batch: Batch) -> Tensor | None:
-    """Return the family (B,) of each row; None without forks, whose rows begin alike, or with pictures."""
-    if batch.media or not bool(batch.forked.any()):
-        return None
-    rows = zip(batch.ids.cpu().numpy(), batch.lengths.tolist(), strict=True)
-    return families([row[:length] for row, length in rows])
-
-
 @torch.no_grad()
 def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int, ranks: Ranks = ALONE) -> Tensor:
     """Return log-probs (B, T) of the batch under `score`, in passes of `tokens` padded tokens over all processes."""
     logprobs = torch.zeros_like(batch.logprobs)
-    for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size, relatives(batch))):
+    for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size)):
         part = batch.rows(rows)
         logprobs[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(logprobs)
     return ranks.summed(logprobs)

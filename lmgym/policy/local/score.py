@@ -61,9 +61,11 @@ def score(
     if not scored.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
     if is_supported(model):
-        hidden, place = _packed_states(model, rows)
+        hidden, place, at = _packed_states(model, rows)
         before = torch.searchsorted(place, scored) - 1  # packed: the state before is that of the previous token
-        logp, entropy = _score_states(hidden[before], head_of(model), ids.flatten()[scored], temperature)
+        logp, entropy = _score_states(
+            hidden[before if at is None else at[before]], head_of(model), ids.flatten()[scored], temperature
+        )
     else:  # the model's own forward pass, with logits at every column that any row needs
         row, column = scored // ids.shape[1], scored % ids.shape[1] - 1
         columns = torch.unique(column)
@@ -79,7 +81,8 @@ def states(model: nn.Module, ids: Tensor, attention: Tensor, *, media: Media | N
     """Return the last hidden states (B, T, H), 0 at padding, for value heads."""
     rows = rows_of(ids, attention, media)
     if is_supported(model):
-        packed, place = _packed_states(model, rows)
+        hidden, place, at = _packed_states(model, rows)
+        packed = hidden if at is None else hidden[at]
         flat = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return flat.view(*ids.shape, -1)
     inner: Any = model.base_model
@@ -130,8 +133,11 @@ def _scored(attention: Tensor, mask: Tensor | None) -> Tensor:
     return (chosen & F.pad(attention, (1, -1))).flatten().nonzero()[:, 0]
 
 
-def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor]:
-    """Return the states (N, H) of the real tokens, and their flat indices (N,) among B T places."""
+def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return states (M, H), the flat indices (N,) of the real tokens among B T places, and their states' indices (N,).
+
+    The last are None if every token has a state of its own.
+    """
     ids, attention, positions, media = rows
     kind = ids.device.type
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
@@ -145,7 +151,7 @@ def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor]:
     attend = Rows(lengths, ids.device).causal if shared is None else shared.attend
     with torch.autocast(kind, enabled=False):  # weights are cast once instead of once an operation
         hidden = net.hidden(tokens, at, lambda _, q, k, v: attend(q, k, v), pictures)
-    return hidden if shared is None else hidden[shared.source], place
+    return hidden, place, None if shared is None else shared.source
 
 
 @contextmanager
