@@ -140,7 +140,7 @@ TASKS = (
         options=("--option", "level=5"),
         data=("--episodes", "100", "--tries", "8", "--wander", "0:", "--wander-share", "0.5"),
         start=("--steps", "60", "--episodes", "12"),
-        tokens={"ppo": 100_000, "grpo": 100_000, "rloo": 100_000, "archer": 1_000_000, "refuel": 200_000},
+        tokens={"ppo": 100_000, "grpo": 100_000, "rloo": 100_000, "archer": 500_000, "refuel": 200_000},
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
@@ -148,6 +148,11 @@ TASKS = (
             **BATCHES,
             "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5", "--lam", "1"),
             "refuel": (*BATCHES["refuel"], "--lr", "1e-4"),  # at 3e-4 it falls
+            "archer": (
+                *("--truncated-is-done", "--minibatches", "2", "--encoder", "own", "--critic-lr", "5e-4", "--fit", "4"),
+                *("--critic-whole", "--critic-draws", "1024", "--critic-batch", "32", "--critic-epochs", "3"),
+                *("--rollouts", "64", "--actor-draws", "1024"),
+            ),
         },
     ),
     NightTask(
