@@ -72,7 +72,7 @@ class Trunk(nn.Module):
             self.model = made.eval().to(policy.device)
         if self.model is not None and checkpointing:
             recompute_activations(self.model)
-        self.shares = is_supported(self.model or policy.model)  # tokens with which rows of a pass begin
+        self.shares = is_supported(self.model or policy.model)  # True: it computes what rows begin with once
         self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
         # a function, so that a deep copy of the trunk (a target) shares the policy
@@ -195,7 +195,8 @@ def states_at(
         members = (row_in_run >= 0).nonzero()[:, 0]
         attention = torch.arange(longest) < lengths[run][:, None]
         hidden = trunk(ids[run, :longest], attention)
-        parts.append(hidden[row_in_run[members], column[members]])
+        flat = row_in_run[members] * longest + column[members]
+        parts.append(hidden.flatten(0, 1).index_select(0, flat.to(hidden.device)))  # sums of its gradient have an order
         order.append(members)
     read = torch.cat(parts)
     owner = point[torch.cat(order)].to(read.device)

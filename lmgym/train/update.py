@@ -117,7 +117,8 @@ class Updater:
 
     def _families(self, batch: Batch) -> Tensor | None:
         """Return numbers (B,) of rows that begin alike, if there are forks and the model computes that part once."""
-        if batch.media or not bool(batch.forked.any()) or not is_supported(self.model):
+        supported = hasattr(self.model, "config") and is_supported(self.model)
+        if batch.media or not bool(batch.forked.any()) or not supported:
             return None
         rows = zip(batch.ids.numpy(), batch.lengths.tolist(), strict=True)
         return families([row[:length] for row, length in rows])

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -5,8 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgym.policy.local import prefixes
+from lmgym.policy.local.forward import is_supported
 from lmgym.policy.local.prefixes import BRANCHES, alike, families, places, shared_rows
-from lmgym.policy.local.score import score
+from lmgym.policy.local.score import score, states
+from lmgym.policy.models.tiny import tiny_model
+from lmgym.train.update import recompute_activations
 
 from .models import NAMES, model
 
@@ -67,18 +72,20 @@ def test_places_are_prefixes_of_stems(rows):
         assert 2 * place.shared >= len(rows[number])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if is_supported(model(name))])
 @pytest.mark.parametrize("on_the_left", [False, True])
-def test_sharing_changes_neither_scores_nor_gradients(name, on_the_left, monkeypatch):
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_sharing_changes_neither_scores_nor_states_nor_gradients(name, on_the_left, checkpointing, monkeypatch):
     ids, attention = batch(FORKS, on_the_left=on_the_left)
 
-    def scored() -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
-        net = model(name).eval()
-        net.zero_grad()
-        logp, entropy = score(net, ids, attention)
+    def scored() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+        net = copy.deepcopy(model(name)).eval()
+        if checkpointing:
+            recompute_activations(net)
+        (logp, entropy), hidden = score(net, ids, attention), states(net, ids, attention)
         weights = torch.arange(logp.numel()).view(logp.shape) % 7
-        ((logp + 0.1 * entropy) * weights).sum().backward()
-        return logp, entropy, [weight.grad.clone() for weight in net.parameters() if weight.grad is not None]
+        ((logp + 0.1 * entropy + hidden.mean(-1)) * weights).sum().backward()
+        return logp, entropy, hidden, [weight.grad for weight in net.parameters() if weight.grad is not None]
 
     *shared, gradients = scored()
     monkeypatch.setattr(prefixes, "SAVED", 2.0)
@@ -96,3 +103,38 @@ def test_shared_tokens_are_computed_once():
     assert len(shared.order) == 40 + 3 + 1 + 0 + 2 + 20 + 1
     assert torch.equal(tokens[shared.order][shared.source], tokens)
     assert shared_rows(torch.arange(60), [20, 20, 20]) is None
+
+
+def test_rows_are_a_family_only_where_sharing_saves_a_quarter():
+    stem, short = list(range(3000)), [[*range(100), *(5000 + 60 * n + i for i in range(50))] for n in range(8)]
+    assert families([stem, *short]).tolist() == list(range(9))
+    long = [[*range(2900), *(5000 + 60 * n + i for i in range(50))] for n in range(8)]
+    assert families([stem, *long]).tolist() == [0] * 9
+
+
+def test_a_row_goes_to_a_stem_with_room():
+    left, right = [1, 2, 3, 4, 5, 6], [1, 2, 3, 9, 9, 9]
+    full = [[1, 2, 3, 4, 8, 8], [1, 2, 3, 4, 7, 7], [1, 2, 3, 4, 6, 6]]  # six tokens of their own
+    layout = places([np.array(row, np.int64) for row in (left, right, *full, [1, 2, 3, 5])])
+    assert layout[-1].shared == 3
+
+
+@pytest.mark.parametrize("read", [score, states])
+def test_gradients_have_the_same_bits_each_time_on_two_threads(read):
+    net = tiny_model(vocab=300, seed=0, changes={"hidden_size": 128, "num_hidden_layers": 2}).eval()
+    random = torch.Generator().manual_seed(0)
+    stem = torch.randint(5, 300, (40,), generator=random).expand(33, -1)
+    ids = torch.cat([stem, torch.randint(5, 300, (33, 12), generator=random)], 1)
+
+    def gradient() -> bytes:
+        net.zero_grad()
+        out = read(net, ids, torch.ones_like(ids))
+        out = out[0] if isinstance(out, tuple) else out
+        (out * torch.arange(out.numel()).view(out.shape).cos()).sum().backward()
+        return b"".join(weight.grad.numpy().tobytes() for weight in net.parameters() if weight.grad is not None)
+
+    torch.set_num_threads(2)
+    try:
+        assert len({gradient() for _ in range(10)}) == 1
+    finally:
+        torch.set_num_threads(1)

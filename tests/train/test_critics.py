@@ -163,12 +163,13 @@ def test_activations_made_again_have_the_same_gradient(services, base):
     assert (found[0] - found[1]).norm() <= 1e-6 * found[0].norm()
 
 
-def test_a_state_does_not_depend_on_what_else_is_read(services):
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_state_does_not_depend_on_what_else_is_read(services, shares):
     trunk = Trunk(services.policy, "small", seed=0)
-    rows = [(1, 2, 3, 4, 5, 6), (7, 8), (1, 2, 3, 4, 5, 6), (9, 10, 11, 12)]
-    points = [(row, range(at, at + 1)) for row, at in zip(rows, (2, 1, 5, 0), strict=True)]
-    together = states_at(trunk, points, tokens=1000)
-    pieces = states_at(trunk, points, tokens=1)
+    rows = [(1, 2, 3, 4, 5, 6), (7, 8), (1, 2, 3, 4, 5, 6), (9, 10, 11, 12), (1, 2, 3, 4, 9)]
+    points = [(row, range(at, at + 1)) for row, at in zip(rows, (2, 1, 5, 0, 4), strict=True)]
+    together = states_at(trunk, points, tokens=1000, shares=shares)
+    pieces = states_at(trunk, points, tokens=1, shares=shares)
     alone = torch.cat([states_at(trunk, [point], tokens=1000) for point in points])
     assert (together - alone).abs().max() < 1e-5
     assert (pieces - alone).abs().max() < 1e-5

@@ -120,6 +120,16 @@ def test_values_come_to_explain_the_returns(services, place):
     assert all(torch.equal(a, b) for a, b in zip(before, services.policy.model.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("place", ["head", "small", "network", "joint"])
+def test_forks_are_learned_from_as_other_episodes(services, place):
+    batch, losses = collate([paid(episode) for episode in episodes_of(services)], ends=True), []
+    for forked in (torch.zeros_like(batch.forked), torch.ones_like(batch.forked)):
+        critic = ValueCritic(services, ValueSpec(place=place, optimiser=QUICK))
+        valued = critic.value(replace(batch, forked=forked))
+        losses.append(critic.learn(valued, HERE, seed=(0,))["value_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 @pytest.mark.parametrize("place", ["head", "small", "network"])
 def test_a_trunk_of_its_own_learns_and_the_policys_does_not(services, place):
     batch = collate([paid(episode) for episode in episodes_of(services)], ends=True)

@@ -20,7 +20,7 @@ from lmgym.policy.local.forward import Rows
 from lmgym.policy.local.fused import causal
 
 BRANCHES = 32  # maximum number of branches of a stem
-SAVED = 0.25  # least share of tokens to save
+SAVED = 0.25  # least share of tokens that sharing must save
 
 
 class Place(NamedTuple):
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 def places(rows: Sequence[NDArray[np.int64]]) -> list[Place]:
     """Return the place of each row; a branch shares half of its tokens or more.
 
-    The branches of a stem have at most `BRANCHES` rows, and not more tokens of their own than the stem.
+    A stem has at most `BRANCHES` branches, whose own tokens together are no more than the stem's.
     """
     layout: list[Place] = [Place(number, len(row)) for number, row in enumerate(rows)]
     stems: list[tuple[bytes, int]] = []  # in lexicographic order: the row most like another is beside it
@@ -43,13 +43,17 @@ def places(rows: Sequence[NDArray[np.int64]]) -> list[Place]:
         key = (row.astype(">i8").tobytes(), number)
         at = bisect(stems, key)
         near = [Place(stem, alike(rows[stem], row)) for _, stem in stems[max(0, at - 1) : at + 1]]
-        best = max(near, key=lambda place: place.shared, default=layout[number])
-        more = len(row) - best.shared
-        fits = members[best.stem] < BRANCHES and own[best.stem] + more <= len(rows[best.stem])
-        if near and 2 * best.shared >= len(row) and fits:
-            layout[number] = best
+        fitting = [
+            place
+            for place in near
+            if 2 * place.shared >= len(row)
+            and members[place.stem] < BRANCHES
+            and own[place.stem] + len(row) - place.shared <= len(rows[place.stem])
+        ]
+        if fitting:
+            best = layout[number] = max(fitting, key=lambda place: place.shared)
             members[best.stem] += 1
-            own[best.stem] += more
+            own[best.stem] += len(row) - best.shared
         else:
             stems.insert(at, key)
     return layout
@@ -63,8 +67,18 @@ def alike(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
 
 
 def families(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Return the number of the stem of each row, (R,)."""
-    return torch.tensor([place.stem for place in places([np.asarray(row, np.int64) for row in rows])])
+    """Return a number (R,) for each row, the same for rows that should be in one pass: sharing saves `SAVED` of them.
+
+    A family has at most twice as many tokens to compute as its longest row.
+    """
+    layout = places([np.asarray(row, np.int64) for row in rows])
+    total, saved = [0] * len(rows), [0] * len(rows)  # tokens of a family, by stem
+    for number, place in enumerate(layout):
+        total[place.stem] += len(rows[number])
+        saved[place.stem] += place.shared if place.stem != number else 0
+    pays = [part >= SAVED * whole for part, whole in zip(saved, total, strict=True)]
+    numbers = [place.stem if pays[place.stem] else number for number, place in enumerate(layout)]
+    return torch.tensor(numbers, dtype=torch.long)
 
 
 class SharedRows:
@@ -126,7 +140,11 @@ class SharedRows:
             for stem, own in ((keys, k), (values, v))
         )
         queries = self.branches.pad(q[count:])
-        out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self.visible, enable_gqa=True)
+        if q.device.type == "cpu":
+            out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self.visible, enable_gqa=True)
+        else:  # no fused kernel there takes both a mask and fewer heads of keys than of queries
+            keys, values = (x.repeat_interleave(queries.shape[1] // x.shape[1], 1) for x in (keys, values))
+            out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=self.visible)
         return torch.cat([stems, self.branches.pack(out)])
 
 

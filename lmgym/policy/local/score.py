@@ -61,11 +61,10 @@ def score(
     if not scored.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
     if is_supported(model):
-        hidden, place, at = _packed_states(model, rows)
+        hidden, place, source = _packed_states(model, rows)
         before = torch.searchsorted(place, scored) - 1  # packed: the state before is that of the previous token
-        logp, entropy = _score_states(
-            hidden[before if at is None else at[before]], head_of(model), ids.flatten()[scored], temperature
-        )
+        own = hidden.index_select(0, before if source is None else source[before])
+        logp, entropy = _score_states(own, head_of(model), ids.flatten()[scored], temperature)
     else:  # the model's own forward pass, with logits at every column that any row needs
         row, column = scored // ids.shape[1], scored % ids.shape[1] - 1
         columns = torch.unique(column)
@@ -81,8 +80,8 @@ def states(model: nn.Module, ids: Tensor, attention: Tensor, *, media: Media | N
     """Return the last hidden states (B, T, H), 0 at padding, for value heads."""
     rows = rows_of(ids, attention, media)
     if is_supported(model):
-        hidden, place, at = _packed_states(model, rows)
-        packed = hidden if at is None else hidden[at]
+        hidden, place, source = _packed_states(model, rows)
+        packed = hidden if source is None else hidden.index_select(0, source)  # sums of its gradient have an order
         flat = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return flat.view(*ids.shape, -1)
     inner: Any = model.base_model
