@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -67,14 +68,24 @@ def checked_ending(position: ChessPosition) -> ChessPosition:
 
 def lone_king_move(position: ChessPosition) -> Move:
     """Return the lone king's best move, two plies deep: out of mate, towards captures, stalemate and the centre."""
-    return max(position.moves, key=lambda move: (_worst(position.after(move)), -move.target))
+    best, value = position.moves[0], -math.inf
+    for move in sorted(position.moves, key=lambda each: each.target):  # the first of equal ones
+        worst = _worst(position.after(move), above=value)
+        if worst > value:
+            best, value = move, worst
+    return best
 
 
-def _worst(position: ChessPosition) -> float:
-    """Return the least value for Black after any move of White."""
+def _worst(position: ChessPosition, *, above: float) -> float:
+    """Return the least value for Black after any move of White, or one of at most `above` if the least is no more."""
     if len(position.board.replace(EMPTY, "")) == 2:
         return FAR
-    return min((_standing(position.after(move)) for move in position.moves), default=0.0)
+    least = math.inf
+    for move in position.moves:
+        least = min(least, _standing(position.after(move)))
+        if least <= above:
+            break
+    return least if position.moves else 0.0
 
 
 def _standing(position: ChessPosition) -> float:
