@@ -193,7 +193,15 @@ TASKS = (
         episodes=256,
         learning=("--lr", "3e-4", "--budget", "16"),
         # an end pays for all of its game's tokens, some eighty, of which a lambda of 0.95 reaches the last twenty
-        extra={**BATCHES, "ppo": ("--instances", "128", "--gamma", "1", "--limit-ends", "--lam", "1"), "grpo": ()},
+        extra={
+            **BATCHES,
+            "ppo": ("--instances", "128", "--gamma", "1", "--limit-ends", "--lam", "1"),
+            "grpo": (),
+            "archer": (
+                *(*ARCHER, "--lr", "3e-4", "--fit", "8", "--rollouts", "128", "--actor-draws", "1024"),
+                *("--critic-draws", "1024", "--gamma", "1", "--truncated-is-done"),
+            ),
+        },
         changes={
             "grpo-cost": ("--invalid-cost", "0.05"),
             "grpo-state": ("--state-advantage-weight", "1"),
