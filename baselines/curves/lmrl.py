@@ -155,13 +155,14 @@ BENCHMARKS = (
         task="lmgym/ChessEndgames-v0",
         context="latest",
         published={"BC": 0.112, "%BC": -0.439, "MC": 0.588, "ILQL": 0.452, "PPO": 0.814},
+        model="tiny:1m?words=chess",  # a token for each symbol of a position
         data=("--episodes", "10000", "--wander", "0:", "--wander-share", "0.39"),
         starts=645,
         tries=1,
         turns=40,
         batch=32,
-        imitation=("--steps", "2000", "--observation-weight", "0"),  # a quarter of its moves is illegal even then
-        values=("--base", "own", "--episodes", "32"),
+        imitation=("--steps", "2000", "--observation-weight", "0"),
+        values=("--base", "own", "--episodes", "32", "--beta", "8", "--cql", "1"),  # the release's for chess
         ilql=("--tau", "0.7", "--steps", "1000"),
         digits=2,
     ),

@@ -73,7 +73,7 @@ def test_every_kind_is_a_policy_with_a_session(name):
         ("tiny-vl?words=webshop", "seed=N"),
         (
             "tiny?words=../load",
-            "unknown tokenizer '../load'; choose one of desktop, python_math, tiny, webshop, wordle",
+            "unknown tokenizer '../load'; choose one of chess, desktop, python_math, tiny, webshop, wordle",
         ),
         ("http:", "is not an endpoint or program"),
         ("cmd:", "is not an endpoint or program"),

@@ -28,6 +28,7 @@ def test_names_of_things_are_few_tokens_and_a_task_has_words_of_its_own():
     letters = tiny_tokenizer("wordle")
     for text in ("z e b r a", "y b b g b"):
         assert len(letters.encode(text, add_special_tokens=False)) == 5
+    assert len(tiny_tokenizer("chess").encode("8 / 3 k 4 / 2 K Q 4", add_special_tokens=False)) == 10
     observations = [text for id in ("webshop", "WebShopHuman-v0") for text in texts([find(id)], 20)]
     theirs, ours = (sum(len(each.encode(text)) for text in observations) for each in (TOKENIZER, WEBSHOP))
     assert ours < 0.6 * theirs
