@@ -162,7 +162,7 @@ BENCHMARKS = (
         turns=40,
         batch=32,
         imitation=("--steps", "2000", "--observation-weight", "0"),
-        # the release's weight of CQL; with its beta of 8 MC repeats illegal moves
+        # CQL is the release's; at the release's beta of 8, MC repeats illegal moves
         values=("--base", "own", "--episodes", "32", "--beta", "2", "--cql", "1"),
         ilql=("--tau", "0.7", "--steps", "1000"),
         digits=2,

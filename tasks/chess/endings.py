@@ -77,7 +77,7 @@ def lone_king_move(position: ChessPosition) -> Move:
 
 
 def _worst(position: ChessPosition, *, above: float) -> float:
-    """Return the least value for Black after any move of White, or one of at most `above` if the least is no more."""
+    """Return the least value for Black after any move of White; stop at the first that is not above `above`."""
     if len(position.board.replace(EMPTY, "")) == 2:
         return FAR
     least = math.inf

@@ -67,7 +67,7 @@ def alike(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
 
 
 def families(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Return a number (R,) for each row, the same for rows that should be in one pass: sharing saves `SAVED` of them.
+    """Return a number (R,) for each row, the same where one pass saves a share of `SAVED` of their tokens.
 
     A family has at most twice as many tokens to compute as its longest row.
     """
