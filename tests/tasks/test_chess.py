@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from lmgym.env.games.chess.position import START_FEN, ChessPosition
 from lmgym.env.golden import at_random, given, play
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, MissingExtra
-from lmgym.tasks.chess.endings import PIECES, UNKNOWN, first_position, table
+from lmgym.tasks.chess.endings import PIECES, UNKNOWN, first_position, lone_king_move, table
 from tests.components import stockfish
 
 START = " ".join(START_FEN) + "\n"
@@ -99,6 +100,35 @@ trace = play(env, at_random, index=3, seed=5)
 print([observation["text"] for observation in trace.observations])
 env.close()
 """
+
+
+def test_the_lone_king_plays_as_a_search_of_all_moves_would():
+    draw = random.Random(0)
+    for index in range(80):
+        position = first_position("train", index)
+        for _ in range(3):
+            position = position.after(draw.choice(position.moves))
+            if not position.moves:
+                break
+            move = lone_king_move(position)
+            assert move == max(position.moves, key=lambda each: (worst_for_black(position.after(each)), -each.target))
+            position = position.after(move)
+
+
+def worst_for_black(position):
+    """Search all of White's moves."""
+    if set(position.board) == {".", "K", "k"}:
+        return 1000
+    return min((standing(position.after(move)) for move in position.moves), default=0)
+
+
+def standing(position):
+    if not position.moves:
+        return -1000 if position.in_check else 1000
+    (row, column), white = divmod(position.board.index("k"), 8), divmod(position.board.index("K"), 8)
+    takes = [move for move in position.moves if position.board[move.target] != "."]
+    edge = max(abs(2 * row - 7), abs(2 * column - 7))
+    return 20 * len(takes) + len(position.moves) - 4 * edge + max(abs(row - white[0]), abs(column - white[1]))
 
 
 def test_games_against_stockfish_are_the_same_in_two_processes():
