@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from lmgym.baselines.curves.comparison import Settings, call, in_parallel, interval, make, percent
+from lmgym.baselines.curves.lmrl import METHODS
 from lmgym.errors import LmgymError
 from lmgym.train import algorithms
 from lmgym.train.log import read_metrics
@@ -27,6 +28,7 @@ SMALL_STEPS = ("--instances", "4")  # of groups of 8, where a prompt has thousan
 SMALL_START = ("--episodes", "16")  # a step, for the same reason
 PICTURES_START = ("--instances", "24", "--interject", "0", "--observation-weight", "0")
 EPS = ("--adam-eps", "1e-5")  # with 1e-8 `tiny-vl` unlearns the format of answers
+LMRL = {method.name: method.words for method in METHODS}  # the settings of LMRL-Gym's table
 SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the 5 of small models would be most
 # bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (
@@ -57,6 +59,7 @@ class Recording:
 
     by: Literal["demonstrator", "start"]
     episodes: int
+    tries: int = 1  # at each episode's instance
     words: Sequence[str] = ()  # further arguments of `lmgym record`
 
 
@@ -93,23 +96,21 @@ class Line:
 
 STITCH = Direction(
     name="stitch",
-    claim="ILQL puts together what filtered BC cannot: no recorded player is good throughout an episode",
-    task="guess_number",
-    options=("highest=16", "max_turns=4"),
-    recorded_options=("highest=16", "max_turns=12"),
+    claim="ILQL puts together what filtered BC cannot: each recorded player is good in one part of an episode only",
+    task="maze",
+    options=("explained=false", "max_turns=25"),
+    recorded_options=("explained=false", "max_turns=20"),
     recordings=(
-        Recording(by="demonstrator", episodes=1000, words=("--wander", "2:")),
-        Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3")),
+        Recording(by="demonstrator", episodes=25, tries=25, words=("--wander", "5:")),
+        Recording(by="demonstrator", episodes=25, tries=25, words=("--wander", "0:10")),
     ),
     arms=(
-        Arm(
-            name="ilql",
-            algorithm="ilql",
-            words=("--warmup", "0", "--steps", "60", "--beta", "4", "--tau-target", "0.02"),
-        ),
-        Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "60")),
+        Arm(name="ilql", algorithm="ilql", words=(*LMRL["ILQL"], "--steps", "1000")),
+        Arm(name="filtered_bc", algorithm="filtered_bc", words=LMRL["%BC"]),
     ),
-    warmup=40,
+    common=("--context", "latest"),
+    warmup=150,
+    start=("--minibatches", "1", "--interject", "0", "--episodes", "8"),
 )
 DIRECTIONS = (
     Direction(
@@ -252,7 +253,14 @@ def record_words(direction: Direction, recording: Recording, seed: int, folder: 
     chance = 100 * (seed + 1) + direction.recordings.index(recording)
     return [
         *("record", direction.task, "--model", who, "--out", str(out), "--episodes", str(recording.episodes)),
-        *("--seed", str(chance), *recording.words, *_options(direction.recorded_options or direction.options)),
+        *(
+            "--tries",
+            str(recording.tries),
+            "--seed",
+            str(chance),
+            *recording.words,
+            *_options(direction.recorded_options or direction.options),
+        ),
     ]
 
 
