@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lmgym.backends.desktop.folders import DesktopFolder
-from lmgym.backends.sandbox import cgroup, seccomp
+from lmgym.backends.sandbox import bubblewrap, cgroup, seccomp
 from lmgym.errors import BackendError
 
 HOME = "/home/user"
@@ -93,7 +93,7 @@ class SandboxedShell:
         for name in ("bin", "lib", "lib64", "sbin"):
             if Path(f"/usr/{name}").is_dir():
                 command += ["--symlink", f"usr/{name}", f"/{name}"]
-        command += ["--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
+        command += [*bubblewrap.proc(), "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
         for name in ("/dev/shm", "/tmp"):
             command += ["--size", str(SCRATCH), "--tmpfs", name]
         command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
@@ -173,7 +173,7 @@ class SandboxedShell:
 
     def end_programs(self) -> None:
         """End all processes but the sandbox itself; they are stopped first, so that none starts another."""
-        while self.alive and (programs := [pid for pid in self.processes() if _inside(pid)]):
+        while self.alive and (programs := [pid for pid in self.proc() if _inside(pid)]):
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in programs:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -182,7 +182,7 @@ class SandboxedShell:
 
     def kill(self) -> None:
         """End all processes of the sandbox."""
-        for pid in {self._process.pid, *self.processes()}:
+        for pid in {self._process.pid, *self.proc()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()

@@ -80,12 +80,7 @@ def _order(box: Box, filter_descriptor: int, *groups: int) -> dict[str, object]:
         arguments += ["--ro-bind", f"{base}/tree{number}", inner]
     arguments += _no_packages()
     arguments += ["--ro-bind", f"{base}/passwd", "/etc/passwd", "--ro-bind", f"{base}/group", "/etc/group"]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for name in inside.MASKED:
-        if Path("/proc", name).exists():
-            arguments += ["--ro-bind", "/dev/null", f"/proc/{name}"]
-    if Path("/proc/pressure").exists():  # anyone may write to it
-        arguments += ["--ro-bind", "/proc/pressure", "/proc/pressure"]
+    arguments += [*proc(), "--dev", "/dev"]
     writable = inside.writable(box)
     for number, folder in enumerate(writable):
         arguments += ["--bind", f"{base}/disk/{number}", folder]
@@ -105,6 +100,16 @@ def _order(box: Box, filter_descriptor: int, *groups: int) -> dict[str, object]:
         "files": inside.accounts(),
         "arguments": arguments,
     }
+
+
+def proc() -> Iterator[str]:
+    """Yield the arguments that mount /proc without the files that tell of the host."""
+    yield from ("--proc", "/proc")
+    for name in inside.MASKED:
+        if Path("/proc", name).exists():
+            yield from ("--ro-bind", "/dev/null", f"/proc/{name}")
+    if Path("/proc/pressure").exists():  # anyone may write to it
+        yield from ("--ro-bind", "/proc/pressure", "/proc/pressure")
 
 
 def _python() -> dict[str, Path]:
