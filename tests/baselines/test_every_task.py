@@ -34,6 +34,7 @@ STEP = {  # of each baseline: as little as it takes
     "ilql": {**BEGUN, "steps": 1, "episodes": 4, "demonstrated": 1, "sampled": 1, "budget": 2, "base": "small"},
 }
 OPTIONS = {"webshop": {"products": 500}}
+SHORT = {"max_turns": 6}  # evaluations play no longer
 LEARNT = ("trained_tokens", "critic_tokens", "critic_q_loss", "value_loss")
 
 
@@ -82,7 +83,7 @@ def test_what_a_baseline_needs_of_a_task_is_there_or_said_in_a_line(task, name, 
 @pytest.mark.parametrize("task", WITHOUT_BROWSER)
 @pytest.mark.parametrize("name", STEP)
 def test_a_step_of_a_baseline_on_a_task(task, name, tmp_path):
-    module, options = importlib.import_module(f"lmgym.baselines.{name}"), OPTIONS.get(task, {})
+    module, options = importlib.import_module(f"lmgym.baselines.{name}"), {**OPTIONS.get(task, {}), **SHORT}
     run = partial(loop.run, module.recipe(module.Args(**STEP[name])), toy_policy(), task=TASKS[task], options=options)
     with closing(registry.build(TASKS[task], **options)) as env:
         pictures = "images" in env.observation_space.spaces
@@ -103,7 +104,7 @@ def test_a_step_of_a_baseline_on_a_task(task, name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [*IN_TEXT, "lmgym/ChessEndgames-v0"])
 def test_two_updates_of_grpo_on_a_task_in_text(task, tmp_path):
-    options = OPTIONS.get(registry.find(task).name, {})
+    options = {**OPTIONS.get(registry.find(task).name, {}), **SHORT}
     args = grpo.Args(**{**STEP["grpo"], "steps": 2, "warmup": int(runner.demonstrates(task))})
     policy = load_policy("tiny:1m", 1.0, 0)
     loop.run(grpo.recipe(args), policy, task=task, options=options, folder=tmp_path, quiet=True)
@@ -124,7 +125,9 @@ STAGES = {"bc": "sft", "filtered_bc": "rl", "mc": "values", "ilql": "values", "p
 def test_two_updates_of_lmrl_gyms_algorithms_on_its_tasks(task, name, tmp_path):
     module = importlib.import_module(f"lmgym.baselines.{name}")
     recipe = module.recipe(module.Args(**{**STEP[name], "steps": 2}))
-    loop.run(recipe, toy_policy(), task=f"lmgym/{task}-v0", folder=tmp_path, quiet=True, train_instances=8)
+    loop.run(
+        recipe, toy_policy(), task=f"lmgym/{task}-v0", options=SHORT, folder=tmp_path, quiet=True, train_instances=8
+    )
     rows = [row for row in read_metrics(tmp_path) if row["stage"] == STAGES[name] and "evaluated_success" not in row]
     updates = [row for row in rows if name == "filtered_bc" or any(row.get(figure) for figure in LEARNT)]
     assert len(updates) >= 2, rows  # filtered BC keeps successes only, and such a policy has none
