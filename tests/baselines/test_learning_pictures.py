@@ -13,6 +13,7 @@ from lmgym.policy.load import load_local
 from lmgym.rollout.engine import Engine
 from lmgym.train import loop
 from lmgym.train.presets import tuned
+from tests.sampled import sampled
 from tests.threads import one_thread
 
 CHANCE = {"click_target": 0.26, "visual_search": 0.25}  # one click for all; one letter of four
@@ -24,9 +25,8 @@ def _one_thread():
         yield
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("task", CHANCE)
+@pytest.mark.parametrize("task", sampled(CHANCE))
 def test_grpo_learns_to_see_and_is_at_chance_blindfolded(tmp_path, task):
     """256 test episodes before and after; in fp32, which is the same on every machine up to rounding."""
     spec = find(task)

@@ -15,6 +15,7 @@ from lmgym.tasks.desktop import SPEC
 from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
 from lmgym.viewer.play import PlaySession
 from tests import components
+from tests.sampled import sampled
 
 components.desktop()
 FEW = (
@@ -84,10 +85,16 @@ def test_plans_are_as_long_as_their_level_says(family: str) -> None:
         assert len(plan) + 1 in LEVELS[LEVEL[family]]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "instances",
+    [
+        pytest.param([0], id="first", marks=pytest.mark.slow),
+        pytest.param([1, 2, 3, 4], id="others", marks=pytest.mark.whole),
+    ],
+)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_oracle_wins_every_family_on_five_instances(task: Any, family: str) -> None:
-    for index in range(5):
+def test_oracle_wins_every_family_on_five_instances(task: Any, family: str, instances: list[int]) -> None:
+    for index in instances:
         opened(task, family, index)
         actions = list(watched(task))
         assert task.score_if_cut() == task.goal.feasible, index
@@ -95,8 +102,7 @@ def test_oracle_wins_every_family_on_five_instances(task: Any, family: str) -> N
         assert play(task, ["done()" if task.goal.feasible else "fail()"])["score"] == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", sampled(FAMILIES))
 def test_doing_nothing_and_giving_up_on_what_can_be_done_score_zero(task: Any, family: str) -> None:
     for action in ("done()", "fail()"):
         opened(task, family)

@@ -19,6 +19,7 @@ from lmgym.env.registry import build, find
 from lmgym.env.testing import check_task, spec_and_card
 from lmgym.tasks.miniwob import PAGES, SOLVED
 from tests.components import chromium
+from tests.sampled import sampled
 
 chromium()
 
@@ -55,9 +56,8 @@ def lost(env: Any, seeds: range) -> list[int]:
     return [seed for seed in seeds if not play(env, lambda env: env.oracle(), index=seed).infos[-1].get("success")]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", sampled(PAGES))
 def test_a_page_plays_as_recorded_repeats_to_the_letter_and_pays_nothing_for_nothing(name):
     page = spec(name)
     assert list(spec_and_card(Subject(page, tuple(page.splits)))) == []

@@ -14,6 +14,7 @@ from lmgym.baselines.curves.players import fitting_word, spaced_word
 from lmgym.cli.train import settings
 from lmgym.tasks.wordle.env import Wordle
 from tests.command import command
+from tests.sampled import sampled
 
 MAZE = BENCHMARKS[0]
 FEW = {
@@ -73,8 +74,7 @@ def test_the_player_of_words_that_fit_draws_among_all_of_them():
     assert len({guess for guess, _ in guesses}) > len(guesses) / 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("benchmark", sampled(BENCHMARKS, name=lambda each: each.name))
 def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
     """The commands in this process, with less of everything; what is finished is not made again."""
     said = []

@@ -16,6 +16,7 @@ from lmgym.cli.curves import experiments
 from lmgym.cli.train import settings
 from lmgym.env.registry import build
 from tests.command import command
+from tests.sampled import sampled
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda each: each.name)
@@ -182,8 +183,7 @@ def test_causes_of_a_task_without_any_lists_those_with(capsys):
     assert f"no task is maze; known: {known}" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("task", sampled(TASKS, name=lambda each: each.name))
 def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
     """The commands in this process, with less of everything; what is finished is not made again."""
     calls = []

@@ -1,0 +1,16 @@
+"""A sample of many cases for the slow tests; the others are run by `make test-whole`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+
+def sampled(cases: Iterable[Any], *, every: int = 3, name: Callable[[Any], str] = str) -> list[Any]:
+    """Return the cases as parameters: the first of every few marked slow, the others whole."""
+    return [
+        pytest.param(case, id=name(case), marks=pytest.mark.whole if number % every else pytest.mark.slow)
+        for number, case in enumerate(cases)
+    ]
