@@ -173,7 +173,7 @@ class SandboxedShell:
 
     def end_programs(self) -> None:
         """End all processes but the sandbox itself; they are stopped first, so that none starts another."""
-        while self.alive and (programs := [pid for pid in self.proc() if _inside(pid)]):
+        while self.alive and (programs := [pid for pid in self.processes() if _inside(pid)]):
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in programs:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -182,7 +182,7 @@ class SandboxedShell:
 
     def kill(self) -> None:
         """End all processes of the sandbox."""
-        for pid in {self._process.pid, *self.proc()}:
+        for pid in {self._process.pid, *self.processes()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
