@@ -174,7 +174,8 @@ def _directions(console: Console, out: Path, names: list[str] | None, *, at_once
     commits = comparison.commits(run for each in chosen for seed in seeds for run in directions.runs(each, seed, out))
     caption = (
         f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds; with three, the "
-        "lowest and the highest. No tuning trial for any arm. The level is the mean end of the arm that ended lower."
+        "lowest and the highest. Arms have no tuning trials of their own. "
+        "The level is the mean end of the arm that ended lower."
     )
     _publish(console, [caption, *tables], write, WAYS)
 
