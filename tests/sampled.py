@@ -9,7 +9,7 @@ import pytest
 
 
 def sampled(cases: Iterable[Any], *, every: int = 3, name: Callable[[Any], str] = str) -> list[Any]:
-    """Return the cases as parameters: the first of every few marked slow, the others whole."""
+    """Return the cases as parameters: one in `every` marked slow, the others whole."""
     return [
         pytest.param(case, id=name(case), marks=pytest.mark.whole if number % every else pytest.mark.slow)
         for number, case in enumerate(cases)

@@ -253,14 +253,8 @@ def record_words(direction: Direction, recording: Recording, seed: int, folder: 
     chance = 100 * (seed + 1) + direction.recordings.index(recording)
     return [
         *("record", direction.task, "--model", who, "--out", str(out), "--episodes", str(recording.episodes)),
-        *(
-            "--tries",
-            str(recording.tries),
-            "--seed",
-            str(chance),
-            *recording.words,
-            *_options(direction.recorded_options or direction.options),
-        ),
+        *("--tries", str(recording.tries), "--seed", str(chance), *recording.words),
+        *_options(direction.recorded_options or direction.options),
     ]
 
 
