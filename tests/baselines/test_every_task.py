@@ -7,6 +7,7 @@ import json
 import math
 from contextlib import closing
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lmgym.train import loop, preflight
 from lmgym.train.algorithms import algorithms
 from lmgym.train.load import load_policy
 from lmgym.train.log import read_metrics
+from tests.sampled import sampled
 from tests.train.victim import toy_policy
 
 BEGUN = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "autocast": False}
@@ -79,10 +81,8 @@ def test_what_a_baseline_needs_of_a_task_is_there_or_said_in_a_line(task, name, 
         assert not said or shown or "reads text only" in said or (name == "refuel" and "rewinds episodes" in said)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", WITHOUT_BROWSER)
-@pytest.mark.parametrize("name", STEP)
-def test_a_step_of_a_baseline_on_a_task(task, name, tmp_path):
+@pytest.mark.parametrize(("name", "task"), sampled(product(STEP, WITHOUT_BROWSER), every=5))
+def test_a_step_of_a_baseline_on_a_task(name, task, tmp_path):
     module, options = importlib.import_module(f"lmgym.baselines.{name}"), {**OPTIONS.get(task, {}), **SHORT}
     run = partial(loop.run, module.recipe(module.Args(**STEP[name])), toy_policy(), task=TASKS[task], options=options)
     with closing(registry.build(TASKS[task], **options)) as env:
@@ -118,11 +118,9 @@ LMRL_TASKS = ("Maze", "TextNav", "Wordle", "Chess", "ChessEndgames", "TwentyQues
 STAGES = {"bc": "sft", "filtered_bc": "rl", "mc": "values", "ilql": "values", "ppo": "rl"}  # where the updates are
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("task", LMRL_TASKS)
-@pytest.mark.parametrize("name", STAGES)
-def test_two_updates_of_lmrl_gyms_algorithms_on_its_tasks(task, name, tmp_path):
+@pytest.mark.parametrize(("name", "task"), sampled(product(STAGES, LMRL_TASKS)))
+def test_two_updates_of_lmrl_gyms_algorithms_on_its_tasks(name, task, tmp_path):
     module = importlib.import_module(f"lmgym.baselines.{name}")
     recipe = module.recipe(module.Args(**{**STEP[name], "steps": 2}))
     loop.run(

@@ -3,7 +3,7 @@
 Every run is bounded by steps, so that it is the same on every machine up to the last bits of its arithmetic. The
 figures are written to `figures.json` in each test's folder:
 
-    pytest -m slow --basetemp=runs/self_play tests/baselines/test_self_play.py
+    pytest -m "slow or whole" --basetemp=runs/self_play tests/baselines/test_self_play.py
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_kuhn_poker_ends_below_the_exploitability_of_random_play(seed, tmp_path)
     assert after["exploitability"] < RANDOM
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(3600)
 def test_two_players_of_hanabi_score_more_than_at_random(tmp_path):
     args = mars.Args(steps=20, seat="partner", instances=8, group=4)

@@ -1,4 +1,4 @@
-"""Print digests of episodes, for `test_fresh_processes.py`: python -m tests.tasks.fresh_process TASK alone|beside."""
+"""Print digests of episodes: python -m tests.tasks.fresh_process TASK alone|beside INSTANCES."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from lmgym.env.golden import Trace, at_random, turns
 from lmgym.env.registry import build, find
 
-INSTANCES, TURNS = 100, 5
+TURNS = 5
 
 
 def digest(trace: Trace) -> str:
@@ -27,13 +27,13 @@ def episode(env: Any, index: int) -> Any:
     return turns(env, lambda task: itertools.islice(at_random(task), TURNS), index=index, seed=index)
 
 
-def main(task: str, company: str) -> None:
+def main(task: str, company: str, instances: int) -> None:
     """Play the first instances of the last split that has enough of them, else of the largest."""
     splits = find(task).splits
-    split = next((name for name in reversed(splits) if splits[name] >= INSTANCES), max(splits, key=splits.__getitem__))
+    split = next((name for name in reversed(splits) if splits[name] >= instances), max(splits, key=splits.__getitem__))
     with closing(build(task, split=split)) as env, closing(build(task, split=split)) as other:
         digests = []
-        size = min(INSTANCES, env.unwrapped.size())
+        size = min(instances, env.unwrapped.size())
         for index in range(size):
             second = episode(other, size - 1 - index) if company == "beside" else ()
             (trace, _), *_ = itertools.zip_longest(episode(env, index), second)  # it grows until both are over
@@ -42,4 +42,4 @@ def main(task: str, company: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

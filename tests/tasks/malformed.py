@@ -87,6 +87,9 @@ OBJECTS = (
     '{"name": {number}, "arguments": [{number}]}',
     '{"name": "answer", "arguments": "{number}"}',
     '{"arguments": {"keywords": {number}}, "name": "search"',
+    '{"action_type": "navigate_home", "index": {number}}',
+    '{"action_type": "click", "index": {number}}',
+    '{"action_type": {number}, "text": "{number}"}',
 )
 LENGTH = 2_000  # characters of a text that no parser likes; tests of all tasks have the whole ones
 

@@ -10,6 +10,7 @@ from malformed import DOZEN, MALFORMED, torment
 from lmgym.env.registry import build
 from lmgym.tasks.webshop.view import MODES
 from tests.components import chromium
+from tests.sampled import sampled
 
 IN_PROCESS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("WebShop-v0", {"mode": mode}) for mode in MODES),
@@ -24,8 +25,8 @@ IN_CHROMIUM: tuple[tuple[str, dict[str, Any]], ...] = (
     ("WebFormsArena-v0", {}),
     ("MiniWoB-v0", {"split": "train", "each": 8}),  # 500 of 8 a page: each page in turn
     ("MiniWoB-v0", {"split": "test", "each": 8}),
-    *((f"MiniWoB-{page}-v0", {}) for page in DOZEN),
 )
+PAGES = [(f"MiniWoB-{page}-v0", {}) for page in DOZEN]
 
 
 def answered(task: str, every: int, *, each: int = 50, **options: Any) -> None:
@@ -58,8 +59,10 @@ def test_some_of_them_never_raise_in_chromium(chromium, task, every):
     answered(task, every, each=10)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("task", "options"), IN_CHROMIUM)
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [*(pytest.param(*case, marks=pytest.mark.slow) for case in IN_CHROMIUM), *sampled(PAGES, every=4)],
+)
 def test_500_malformed_actions_never_raise_in_chromium(chromium, task, options):
     answered(task, 1, **options)
