@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from lmgym.backends.browser import process
+from lmgym.backends.browser import process, view
 from lmgym.backends.browser.calls import SETS
 from lmgym.backends.browser.gate import Response, Sites, folder, origin
 from lmgym.backends.browser.process import descendants
@@ -178,6 +178,23 @@ def test_endless_redirects_of_a_server_end_and_its_mistake_voids_the_episode(ses
     assert "ERR_TOO_MANY_REDIRECTS" in session.do("goto", [HERE + "/round"])
     with pytest.raises(BackendError, match="a mistake of the site"):
         session.do("goto", [HERE + "/broken"])
+
+
+def test_a_page_that_is_left_while_it_is_looked_at_gives_way_to_the_next(session, monkeypatch):
+    session.open(HERE + "/")
+    mark, left = view.mark, []
+
+    async def leaving(context, *hidden):
+        if not left:
+            left.append(context.tab.page.url)
+            await context.tab.page.evaluate(
+                "to => { location.href = to; return new Promise(() => {}); }", HERE + "/next"
+            )
+        return await mark(context, *hidden)
+
+    monkeypatch.setattr(view, "mark", leaving)
+    assert session.look().url == HERE + "/next"
+    assert left == [HERE + "/"]
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ Pixels = Literal["none", "screenshot", "som"]
 TICK = 500.0  # milliseconds of the page's time that an action takes
 OPENING = 60.0  # seconds for a context and its first page
 ACTING = 30.0  # seconds for an action, an observation or a question
+LOOKS = 3  # at a tab whose page is left meanwhile
 Result = TypeVar("Result")
 Work = Callable[[IsolatedContext], Coroutine[Any, Any, Result]]
 
@@ -130,7 +131,7 @@ class BrowserSession:
 
     def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> PageView:
         """Return an observation of the active tab; with `places`, elements carry the coordinates of their centre."""
-        return self._run(lambda context: _look(context, (self.hidden, self.counted), text, pixels, places))
+        return self._run(lambda context: _settled(context, (self.hidden, self.counted), text, pixels, places))
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel of the window, or None if actions take no coordinates."""
@@ -213,6 +214,22 @@ async def _guarded(context: IsolatedContext, work: Work[Result]) -> Result:
         context.check()
         raise BackendError(f"the browser broke: {error.message.partition(chr(10))[0]}") from error
     return result
+
+
+async def _settled(
+    context: IsolatedContext, hidden: tuple[str, str], text: Text, pixels: Pixels, places: bool
+) -> PageView:
+    """Look at the active tab, and again if it leaves its page meanwhile, as one that redirects without end may."""
+    from playwright.async_api import Error
+
+    for _ in range(LOOKS - 1):
+        try:
+            return await _look(context, hidden, text, pixels, places)
+        except Error as error:
+            if "Execution context was destroyed" not in error.message:
+                raise
+        await context.settle()
+    return await _look(context, hidden, text, pixels, places)
 
 
 async def _look(
