@@ -197,6 +197,13 @@ def test_a_page_that_is_left_while_it_is_looked_at_gives_way_to_the_next(session
     assert left == [HERE + "/"]
 
 
+@pytest.mark.parametrize("text", ["none", "axtree"])
+def test_a_page_without_an_element_is_looked_at(session, text):
+    session.open(HERE + "/")
+    session.evaluate("() => document.documentElement.remove()")
+    assert session.look(text).url == HERE + "/"
+
+
 @pytest.mark.slow
 def test_endless_redirects_of_a_page_are_stopped(session):
     session.open(HERE + "/")

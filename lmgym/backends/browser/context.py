@@ -31,6 +31,7 @@ TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts opened at the same time wait for each other
 SETTLE = 5.0  # seconds until loading is stopped
+STOPS = 20  # tenths of a second in which it is stopped again, while a page goes on
 ASKED = 2.0  # seconds to wait for a requested navigation to begin: it may be refused
 SAID = 20  # messages of dialogs kept
 HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions whose effect outlives a reset of the tab
@@ -195,14 +196,25 @@ class IsolatedContext:
             if not self._loading() and (not asking or passed > ASKED):
                 break
             if passed > SETTLE:
-                for tab in list(self.tabs):
-                    with contextlib.suppress(Error):
-                        await tab.devtools.send("Page.stopLoading")
+                await self._stop()
                 break
             await self._change(ASKED if not self._loading() else SETTLE - passed)
         for tab in self.tabs:
             tab.stop_waiting()
         await self._lost_tabs()
+
+    async def _stop(self) -> None:
+        """Stop loading, again if a page goes on: a stop that comes between two redirects of a page stops neither."""
+        from playwright.async_api import Error
+
+        for _ in range(STOPS):
+            for tab in list(self.tabs):
+                tab.asked.clear()
+                with contextlib.suppress(Error):
+                    await tab.devtools.send("Page.stopLoading")
+            await asyncio.sleep(0.1)
+            if not any(tab.moving or tab.asked for tab in self.tabs if not tab.page.is_closed()):
+                return
 
     def check(self) -> None:
         """Raise BackendError if the browser, a page's process or a site has failed."""

@@ -64,6 +64,6 @@
     if (element.shadowRoot) for (const child of element.shadowRoot.children) walk(child, clip, outer);
     for (const child of element.children) walk(child, clip, outer);
   };
-  walk(document.documentElement, view, view);
+  if (document.documentElement !== null) walk(document.documentElement, view, view);  // none where a load was stopped at once
   return {fresh, found, frames};
 }
