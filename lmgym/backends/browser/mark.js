@@ -64,6 +64,6 @@
     if (element.shadowRoot) for (const child of element.shadowRoot.children) walk(child, clip, outer);
     for (const child of element.children) walk(child, clip, outer);
   };
-  if (document.documentElement !== null) walk(document.documentElement, view, view);  // none where a load was stopped at once
+  if (document.documentElement) walk(document.documentElement, view, view);  // null where a load was stopped early
   return {fresh, found, frames};
 }
