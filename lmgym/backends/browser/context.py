@@ -31,7 +31,7 @@ TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts opened at the same time wait for each other
 SETTLE = 5.0  # seconds until loading is stopped
-STOPS = 20  # tenths of a second in which it is stopped again, while a page goes on
+STOPS = 20  # times that loading is stopped, 0.1 seconds apart, while a page goes on
 ASKED = 2.0  # seconds to wait for a requested navigation to begin: it may be refused
 SAID = 20  # messages of dialogs kept
 HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions whose effect outlives a reset of the tab
@@ -204,7 +204,7 @@ class IsolatedContext:
         await self._lost_tabs()
 
     async def _stop(self) -> None:
-        """Stop loading, again if a page goes on: a stop that comes between two redirects of a page stops neither."""
+        """Stop loading until pages stay: a stop that comes between two redirects of a page stops neither."""
         from playwright.async_api import Error
 
         for _ in range(STOPS):

@@ -10,7 +10,7 @@ import asyncio
 import os
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -31,7 +31,7 @@ Pixels = Literal["none", "screenshot", "som"]
 TICK = 500.0  # milliseconds of the page's time that an action takes
 OPENING = 60.0  # seconds for a context and its first page
 ACTING = 30.0  # seconds for an action, an observation or a question
-LOOKS = 3  # at a tab whose page is left meanwhile
+LOOKS = 3  # tries of an observation whose page is left meanwhile
 Result = TypeVar("Result")
 Work = Callable[[IsolatedContext], Coroutine[Any, Any, Result]]
 
@@ -131,7 +131,8 @@ class BrowserSession:
 
     def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> PageView:
         """Return an observation of the active tab; with `places`, elements carry the coordinates of their centre."""
-        return self._run(lambda context: _settled(context, (self.hidden, self.counted), text, pixels, places))
+        hidden = self.hidden, self.counted
+        return self._run(lambda context: _repeated(context, lambda: _look(context, hidden, text, pixels, places)))
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel of the window, or None if actions take no coordinates."""
@@ -216,20 +217,18 @@ async def _guarded(context: IsolatedContext, work: Work[Result]) -> Result:
     return result
 
 
-async def _settled(
-    context: IsolatedContext, hidden: tuple[str, str], text: Text, pixels: Pixels, places: bool
-) -> PageView:
-    """Look at the active tab, and again if it leaves its page meanwhile, as one that redirects without end may."""
+async def _repeated(context: IsolatedContext, look: Callable[[], Awaitable[PageView]]) -> PageView:
+    """Observe the active tab, and again if its page is left meanwhile, by a redirect for example."""
     from playwright.async_api import Error
 
     for _ in range(LOOKS - 1):
         try:
-            return await _look(context, hidden, text, pixels, places)
+            return await look()
         except Error as error:
             if "Execution context was destroyed" not in error.message:
                 raise
         await context.settle()
-    return await _look(context, hidden, text, pixels, places)
+    return await look()
 
 
 async def _look(
