@@ -453,6 +453,30 @@ def test_a_context_that_is_not_awaited_to_its_start_is_closed(session, site, mon
     check_contexts(before)
 
 
+def test_an_interrupt_before_the_wait_for_a_start_closes_the_context(session, site, monkeypatch):
+    session.open(HERE + "/")
+    before, start, submit = contexts(), IsolatedContext.start, asyncio.run_coroutine_threadsafe
+    begun, started = threading.Event(), threading.Event()
+
+    async def announced(context):
+        begun.set()
+        await start(context)
+        started.set()
+
+    def interrupted(work, loop):
+        submit(work, loop)
+        assert begun.wait(30)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IsolatedContext, "start", announced)
+        patch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            BrowserSession(sites(site)).open(HERE + "/")
+    assert started.wait(30)
+    check_contexts(before)
+
+
 def test_an_action_that_is_interrupted_closes_the_session(site, monkeypatch):
     session = BrowserSession(sites(site))
     session.open(HERE + "/")

@@ -126,15 +126,33 @@ class BrowserThread:
 
         It is cancelled if it takes longer than `patience` seconds or the wait is interrupted.
         """
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        tasks: list[asyncio.Task[Any]] = []  # an interrupt may come when it runs already and its future is not returned
+        given_up = threading.Event()
+
+        async def cancellable() -> Result:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.append(task)
+            if given_up.is_set():
+                task.cancel()
+            return await work
+
+        def cancel() -> None:
+            for task in tasks:
+                task.cancel()
+
         try:
-            return future.result(patience)
-        except FutureTimeout as error:
-            if not future.done():
-                raise BackendError(f"the browser did not answer within {patience:g} seconds") from error
+            future = asyncio.run_coroutine_threadsafe(cancellable(), self.loop)
+            try:
+                return future.result(patience)
+            except FutureTimeout as error:
+                if not future.done():
+                    raise BackendError(f"the browser did not answer within {patience:g} seconds") from error
+                raise
+        except BaseException:
+            given_up.set()
+            self.loop.call_soon_threadsafe(cancel)  # nothing, once it is done
             raise
-        finally:
-            future.cancel()  # nothing, once it is done
 
     async def ready(self) -> BrowserProcess:
         """Return the running browser; start one if there is none or the last one died."""
