@@ -58,6 +58,11 @@ def finish(session: Session) -> dict[Hashable, Completion]:
     return done
 
 
+def ids_of(spoken: Sequence[Completion]) -> list[tuple[int, ...]]:
+    """The ids of each answer."""
+    return [answer.ids for answer in spoken]
+
+
 def rows_of(spoken: Sequence[Sequence[Completion]]) -> dict[str, Tensor]:
     """Right-padded ids, attention, mask, logprobs and entropy of segments, each (B, T)."""
     columns: dict[str, list[list[float]]] = {name: [] for name in ("ids", "attention", "mask", "logprobs", "entropy")}

@@ -10,10 +10,11 @@ from lmgym.policy.local.audit import Auditor
 from lmgym.policy.local.decoder import Chunk
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.local.session import PATIENCE, LocalSession
 from lmgym.types import Message
 
 from .models import NAMES, SMALL, model, policy, tokenizer
-from .talk import OBSERVATIONS, finish, opened, plain_words, rows_of, talk
+from .talk import OBSERVATIONS, finish, ids_of, opened, plain_words, rows_of, talk
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -194,11 +195,47 @@ def test_a_dropped_row_is_gone_in_flight_and_gives_its_slot_to_the_next():
 def test_more_conversations_than_slots_wait_for_their_turn():
     actor = policy("tiny", sampling=Sampling(max_tokens=5))
     conversations = [Conversation(messages=tuple(opened(row=row)), noise=(row,)) for row in range(7)]
-    session = type(actor.session())(actor, slots=2)
+    session = LocalSession(actor, slots=2)
     for key, conversation in enumerate(conversations):
         session.put(key, conversation)
     done = finish(session)
     assert [done[key].ids for key in range(7)] == [answer.ids for answer in actor.act(conversations)]
+
+
+def test_conversations_that_come_back_keep_their_slots_and_the_others_wait():
+    actor = policy("tiny", sampling=Sampling(seed=1))
+    roomy, narrow = LocalSession(actor), LocalSession(actor, slots=2)
+    expected = talk(actor, roomy, rows=5, turns=4)
+    assert [ids_of(spoken) for spoken in talk(actor, narrow, rows=5, turns=4)] == [ids_of(s) for s in expected]
+    assert narrow.computed < 1.05 * roomy.computed
+
+
+def test_an_idle_conversation_gives_way_to_one_that_waits_for_long():
+    actor = policy("tiny", sampling=Sampling(max_tokens=200))
+    actor.stops = frozenset()
+    session = LocalSession(actor, slots=2)
+    for key, limit in (("long", 200), ("idle", 1), ("waits", 1)):
+        session.put(key, Conversation(messages=tuple(opened()), max_tokens=limit))
+    done = [[key for key, _ in session.step()] for _ in range(PATIENCE + 2)]
+    assert done == [["idle"], *[[]] * PATIENCE, ["waits"]]
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gemma2", "paired"])
+def test_the_caches_stay_within_the_memory_and_the_answers_as_they_were(name):
+    actor = policy("tiny" if name == "paired" else name, sampling=Sampling(seed=2))
+    if name == "paired":
+        actor.adjust_by(lambda _, logits: logits, second=model("tiny", seed=1))
+    expected = talk(actor, actor.session(), rows=7, turns=9, max_tokens=40)
+    memory = 3 * 1024 * actor.decoder().token_bytes
+    session = LocalSession(actor, memory=memory)
+    assert [ids_of(spoken) for spoken in talk(actor, session, rows=7, turns=9, max_tokens=40)] == [
+        ids_of(spoken) for spoken in expected
+    ]
+    decoder = session._decoder
+    decoders = (decoder.first, decoder.second) if name == "paired" else (decoder,)
+    layers = [layer for each in decoders for layer in (*each.cache.keys, *each.cache.values)]
+    assert decoder.cache.positions > 256
+    assert memory / 4 < sum(layer.nbytes for layer in layers) <= memory
 
 
 def test_a_full_context_ends_an_answer_and_refuses_a_prompt_of_any_length():
@@ -260,7 +297,7 @@ def test_prompts_wait_for_each_other_on_a_gpu_and_the_answers_stay(monkeypatch, 
     actor.adjust = lambda _, logits: logits.index_copy(1, end, logits.logsumexp(-1, keepdim=True) - 1.5)  # often ends
     expected = [[answer.ids for answer in row] for row in talk(actor, actor.session(), rows=8, turns=6)]
     monkeypatch.setattr(LocalPolicy, "device", property(lambda _: torch.device(kind)))  # the tensors stay on the CPU
-    session = actor.session()
+    session = LocalSession(actor, memory=1 << 30)
     feed = session._decoder.feed
     passes = []
     monkeypatch.setattr(session._decoder, "feed", lambda chunks: passes.append(chunks) or feed(chunks))

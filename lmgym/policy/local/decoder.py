@@ -44,8 +44,16 @@ class Decoder(Protocol):
 
     cache: KVCache
 
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of the keys and values of a token."""
+
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Return hidden states (R, H) and fp32 logits (R, V) after the last token of each chunk."""
+
+    def limit(self, slots: int) -> None:
+        """Use only the first `slots` slots from now on."""
+        self.cache.most = slots
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copy the first `length` tokens of slot `source` to slot `target`."""
@@ -60,6 +68,16 @@ class PairedDecoder(Decoder):
     ) -> None:
         self.first, self.second = first(cache), second(KVCache())
         self.cache = cache
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of the keys and values of a token in both models."""
+        return self.first.token_bytes + self.second.token_bytes
+
+    def limit(self, slots: int) -> None:
+        """Use only the first `slots` slots from now on."""
+        self.first.limit(slots)
+        self.second.limit(slots)
 
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Return hidden states (R, H1 + H2) and fp32 logits (R, V) after the last token of each chunk."""
@@ -79,6 +97,13 @@ class FusedDecoder(Decoder):
 
     network: Network
     cache: KVCache
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of the keys and values of a token."""
+        net = self.network
+        width = net.blocks[0].qkv.shape[0] // (net.heads + 2 * net.kv_heads)
+        return len(net.blocks) * 2 * net.kv_heads * width * net.embed.itemsize
 
     @torch.inference_mode()
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ class StepGraphs:
         The next step overwrites both.
         """
         length = min(-(-(max(positions) + 1) // LENGTHS) * LENGTHS, cache.positions)
-        size = (bucket(len(ids)), bucket(max(slots) + 1), length)
+        size = (bucket(len(ids)), min(bucket(max(slots) + 1), cache.slots), length)
         spare = size[0] - len(ids)  # the first row again: it writes the same
         inputs = torch.tensor([[*column, *[column[0]] * spare] for column in (ids, slots, positions)]).pin_memory()
         if size not in self.graphs:

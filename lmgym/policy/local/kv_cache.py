@@ -7,11 +7,14 @@ once: `plan_copies` says which slots copy the shared prefix from which.
 from __future__ import annotations
 
 import heapq
+import math
+import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -28,19 +31,21 @@ class KVCache:
     values: list[Tensor] = field(default_factory=list)
     slots: int = 8
     positions: int = 256
+    most: int | None = None  # slots in use from now on; when positions grow, those beyond are given up
     graphs: StepGraphs | None = None  # captured passes over these tensors, on a GPU
 
     def reserve(self, slots: int, positions: int) -> None:
         """Make room for `slots` conversations of `positions` tokens; both sizes grow by doubling."""
         if slots <= self.slots and positions <= self.positions:
             return
-        while self.slots < slots:
-            self.slots *= 2
-        while self.positions < positions:
-            self.positions *= 2
+        self.positions = doubled(self.positions, positions)
+        self.slots = doubled(self.slots, slots)
+        if self.most is not None:
+            self.slots = max(slots, min(self.slots, self.most))
         self.graphs = None
-        self.keys = [self._grown(layer) for layer in self.keys]
-        self.values = [self._grown(layer) for layer in self.values]
+        for layers in (self.keys, self.values):
+            for number, layer in enumerate(layers):  # one after the other: the old layer is freed before the next
+                layers[number] = self._grown(layer)
 
     def write(self, layer: int, slots: Tensor, positions: Tensor, keys: Tensor, values: Tensor) -> None:
         """Write `keys` and `values` (N, Hk, D) at `slots` (N,) and `positions` (N,)."""
@@ -66,8 +71,22 @@ class KVCache:
 
     def _grown(self, layer: Tensor) -> Tensor:
         grown = layer.new_zeros(self.slots, layer.shape[1], self.positions, layer.shape[3])
-        grown[: layer.shape[0], :, : layer.shape[2]] = layer
+        grown[: layer.shape[0], :, : layer.shape[2]] = layer[: self.slots]
         return grown
+
+
+def fitting_memory(device: torch.device) -> int:
+    """Return the bytes that a cache may take: a third of the device's memory."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory) // 3
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3
+
+
+def doubled(size: int, least: int) -> int:
+    """Double `size` until it is at least `least`."""
+    while size < least:
+        size *= 2
+    return size
 
 
 @dataclass
@@ -76,6 +95,7 @@ class Slot:
 
     ids: Sequence[int] = ()
     prefix: bytes = b""  # valid ids of the prompt it began with, packed: other prompts may share them
+    used: int = 0  # step of the last answer
 
 
 @dataclass
@@ -91,17 +111,24 @@ class SlotTable:
         self.slots = [Slot() for _ in range(self.size)]
         self.free = list(range(self.size))
 
-    def claim(self, key: Hashable, ids: Sequence[int], busy: Collection[Hashable]) -> tuple[int, int] | None:
-        """Return the slot of `key` and how many of `ids` it holds; None if all slots belong to `busy` keys."""
+    def claim(
+        self, key: Hashable, ids: Sequence[int], busy: Collection[Hashable], *, before: float = math.inf
+    ) -> tuple[int, int] | None:
+        """Return the slot of `key` and how many of `ids` it holds.
+
+        Without a slot of its own or a free one it gets that of the key idle for longest, if that is not `busy` and its
+        last answer was before step `before`; None if there is no such key.
+        """
         slot = self.assigned.pop(key, None)
         if slot is None:
             if self.free:
                 slot = heapq.heappop(self.free)
             else:
-                idle = next((other for other in self.assigned if other not in busy), None)
-                if idle is None:
+                idle = (other for other in self.assigned if other not in busy)
+                longest = next((other for other in idle if self.slots[self.assigned[other]].used < before), None)
+                if longest is None:
                     return None
-                slot = self.assigned.pop(idle)
+                slot = self.assigned.pop(longest)
             self.slots[slot] = Slot()
         self.assigned[key] = slot
         contents = self.slots[slot]
@@ -113,6 +140,16 @@ class SlotTable:
         """Free the slot of `key`; until it is claimed, others may copy its contents."""
         if key in self.assigned:
             heapq.heappush(self.free, self.assigned.pop(key))
+
+    def shrink(self, size: int) -> list[Hashable]:
+        """Keep the first `size` slots only; return the keys that held one of the others."""
+        self.size = size
+        del self.slots[size:]
+        self.free = sorted(slot for slot in self.free if slot < size)
+        lost = [key for key, slot in self.assigned.items() if slot >= size]
+        for key in lost:
+            del self.assigned[key]
+        return lost
 
     def invalidate(self) -> None:
         """Empty all slots."""

@@ -37,6 +37,14 @@ class ModelDecoder(Decoder):
                 f"{config.model_type} has layers of type {self._types}; only {FULL} and {SLIDING} are supported"
             )
 
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of the keys and values of a token, if all layers are alike."""
+        config: Any = self.model.config.get_text_config()
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        return int(config.num_hidden_layers * 2 * heads * width * self.model.dtype.itemsize)
+
     @torch.inference_mode()
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Return hidden states (R, H) and fp32 logits (R, V) after the last token of each chunk."""

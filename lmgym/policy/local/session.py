@@ -1,11 +1,13 @@
 """Conversations in flight: rows are sampled one token a step and replaced as soon as they finish.
 
 A conversation's keys and values stay in its slot between turns, and are computed again only if its ids no longer agree
-(a fresh rendering) or the weights changed.
+(a fresh rendering), the weights changed, or it lost its slot. There are as many slots as memory holds at the length of
+the longest conversation. As this grows, slots are given up; the answers in them wait, and go on later where they were.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.local.decoder import Chunk, Decoder
-from lmgym.policy.local.kv_cache import KVCache, SlotTable, packed, plan_copies
+from lmgym.policy.local.kv_cache import KVCache, SlotTable, doubled, fitting_memory, packed, plan_copies
 from lmgym.policy.local.sampling import Adjust, Sampling, draw
 from lmgym.policy.local.template import ChatTemplate
 from lmgym.policy.models.vision import PICTURE_IDS, Gallery, rotary_positions, with_picture_ids
@@ -25,6 +27,7 @@ from lmgym.policy.tools import split_thinking
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
 BUDGET = {"cpu": 4096, "cuda": 32_768}  # tokens of one forward pass; a longer prompt is a pass by itself
+PATIENCE = 64  # steps that an idle conversation keeps its slot while others are answered
 
 
 class Sampler(Protocol):
@@ -95,9 +98,13 @@ class BatchRow:
 class LocalSession:
     """The session of a LocalPolicy."""
 
-    def __init__(self, policy: Sampler, *, slots: int = 256) -> None:
-        """`slots` limits the conversations that are answered at once or keep their caches; idle ones lose theirs."""
+    def __init__(self, policy: Sampler, *, slots: int = 256, memory: int | None = None) -> None:
+        """`slots` limits the conversations that are answered at once or keep their caches; idle ones lose theirs.
+
+        `memory` limits the bytes of the caches, by default to a third of the device's memory.
+        """
         self._policy = policy
+        self._memory = fitting_memory(policy.device) if memory is None else memory
         self._decoder = policy.decoder()
         self._version = policy.version
         self._slots = SlotTable(slots)
@@ -105,6 +112,7 @@ class LocalSession:
         self._rows: dict[Hashable, BatchRow] = {}
         self._overflown: dict[Hashable, Completion] = {}  # prompts that exceed the context
         self._picture_ids: dict[str, int] = {}  # by digest
+        self._steps = 0
         self.computed = 0  # tokens so far: prompts, less what was cached or copied, and answers
 
     def __len__(self) -> int:
@@ -161,13 +169,9 @@ class LocalSession:
             self._slots.invalidate()
             for row in self._rows.values():
                 row.cached = 0
-        for key, row in self._admitted():  # as far as there are slots, in order
-            claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
-            if claim is None:
-                break
-            row.slot, row.cached = claim
-            row.version = self._version
-            self._rows[key] = self._waiting.pop(key)
+        self._steps += 1
+        self._fit()
+        self._admit()
         finished = list(self._overflown.items())
         self._overflown = {}
         for wave in self._waves():
@@ -175,13 +179,43 @@ class LocalSession:
                 finished += self._advance(rows)
         return finished
 
-    def _admitted(self) -> list[tuple[Hashable, BatchRow]]:
-        """Return the waiting rows that begin now: on a CPU all; on a GPU none while more rows are being answered.
+    def _fit(self) -> None:
+        """Give up the slots that memory does not hold at the length of the longest row; rows in them wait again."""
+        rows = [*self._rows.values(), *self._waiting.values()]
+        positions = doubled(self._decoder.cache.positions, max((len(row.ids) for row in rows), default=0))
+        size = max(1, self._memory // (positions * self._decoder.token_bytes))
+        if size < self._slots.size:
+            lost = {key: self._rows.pop(key) for key in self._slots.shrink(size) if key in self._rows}
+            for row in lost.values():
+                row.slot, row.cached = -1, 0
+            self._waiting = {**lost, **self._waiting}
+        self._decoder.limit(self._slots.size)
+
+    def _admit(self) -> None:
+        """Let waiting rows begin, in order, as far as there are slots: on a CPU at once, on a GPU when they are many.
 
         A pass with prompts costs a GPU several steps of single tokens, which are captured graphs.
         """
-        held = self._policy.device.type == "cuda" and len(self._waiting) < len(self._rows)
-        return [] if held else list(self._waiting.items())
+        if self._policy.device.type == "cuda" and len(self._waiting) < len(self._rows):
+            return
+        full = False
+        for key in list(self._waiting):
+            if not full or key in self._slots.assigned:
+                full |= not self._begin(key, before=self._steps - PATIENCE)
+        if self._waiting and not self._rows:
+            self._begin(next(iter(self._waiting)), before=math.inf)
+
+    def _begin(self, key: Hashable, *, before: float) -> bool:
+        """Let a waiting row begin if there is a slot for it, maybe of a key idle since before step `before`."""
+        row = self._waiting[key]
+        claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting}, before=before)
+        if claim is None:
+            return False
+        row.slot, row.cached = claim
+        if not row.logprobs:
+            row.version = self._version
+        self._rows[key] = self._waiting.pop(key)
+        return True
 
     def drop(self, key: Hashable) -> None:
         """Forget `key`; other conversations may still copy what its slot holds."""
@@ -194,7 +228,8 @@ class LocalSession:
         self._overflown.pop(key, None)
         row = self._rows.pop(key, None)
         if row is not None:
-            self._slots.slots[row.slot].ids = row.ids[: row.cached]
+            slot = self._slots.slots[row.slot]
+            slot.ids, slot.used = row.ids[: row.cached], self._steps
 
     def _waves(self) -> Iterator[list[BatchRow]]:
         """Yield the rows in the order in which they can be computed: a shared prefix is computed once, then copied."""
