@@ -39,8 +39,7 @@ class LocalPolicy:
     """A local language model that samples in batches and scores with gradients.
 
     A learner calls `hold_in_fp32`, changes the model's own parameters and then calls `update`. `dtype` is the precision
-    of sampling, by default the parameters' own (bfloat16 is two to three times faster); scoring uses the parameters as
-    they are.
+    of sampling, by default the parameters' own; scoring uses the parameters as they are.
     """
 
     wants: frozenset[str] = frozenset()
