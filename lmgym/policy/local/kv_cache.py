@@ -31,7 +31,7 @@ class KVCache:
     values: list[Tensor] = field(default_factory=list)
     slots: int = 8
     positions: int = 256
-    most: int | None = None  # slots in use from now on; when positions grow, those beyond are given up
+    most: int | None = None  # slots to keep when the cache grows
     graphs: StepGraphs | None = None  # captured passes over these tensors, on a GPU
 
     def reserve(self, slots: int, positions: int) -> None:
@@ -44,7 +44,7 @@ class KVCache:
             self.slots = max(slots, min(self.slots, self.most))
         self.graphs = None
         for layers in (self.keys, self.values):
-            for number, layer in enumerate(layers):  # one after the other: the old layer is freed before the next
+            for number, layer in enumerate(layers):  # one by one, so that each old layer is freed
                 layers[number] = self._grown(layer)
 
     def write(self, layer: int, slots: Tensor, positions: Tensor, keys: Tensor, values: Tensor) -> None:
@@ -114,21 +114,21 @@ class SlotTable:
     def claim(
         self, key: Hashable, ids: Sequence[int], busy: Collection[Hashable], *, before: float = math.inf
     ) -> tuple[int, int] | None:
-        """Return the slot of `key` and how many of `ids` it holds.
+        """Return the slot of `key` and how many of `ids` it holds, or None if there is no slot for it.
 
-        Without a slot of its own or a free one it gets that of the key idle for longest, if that is not `busy` and its
-        last answer was before step `before`; None if there is no such key.
+        A key without a slot gets a free one. If there is none, it takes that of the least recently used key which is
+        not `busy` and whose last answer was before step `before`.
         """
         slot = self.assigned.pop(key, None)
         if slot is None:
             if self.free:
                 slot = heapq.heappop(self.free)
             else:
-                idle = (other for other in self.assigned if other not in busy)
-                longest = next((other for other in idle if self.slots[self.assigned[other]].used < before), None)
-                if longest is None:
+                idle = (k for k, at in self.assigned.items() if k not in busy and self.slots[at].used < before)
+                other = next(idle, None)
+                if other is None:
                     return None
-                slot = self.assigned.pop(longest)
+                slot = self.assigned.pop(other)
             self.slots[slot] = Slot()
         self.assigned[key] = slot
         contents = self.slots[slot]

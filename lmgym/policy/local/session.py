@@ -180,7 +180,7 @@ class LocalSession:
         return finished
 
     def _fit(self) -> None:
-        """Give up the slots that memory does not hold at the length of the longest row; rows in them wait again."""
+        """Give up slots if memory cannot hold all of them at the length of the longest row; their rows wait again."""
         rows = [*self._rows.values(), *self._waiting.values()]
         positions = doubled(self._decoder.cache.positions, max((len(row.ids) for row in rows), default=0))
         size = max(1, self._memory // (positions * self._decoder.token_bytes))
@@ -192,9 +192,10 @@ class LocalSession:
         self._decoder.limit(self._slots.size)
 
     def _admit(self) -> None:
-        """Let waiting rows begin, in order, as far as there are slots: on a CPU at once, on a GPU when they are many.
+        """Let the waiting rows begin for which there are slots, in order.
 
-        A pass with prompts costs a GPU several steps of single tokens, which are captured graphs.
+        On a GPU all wait while more rows are being answered: a pass with prompts costs it several steps of single
+        tokens, which are captured graphs.
         """
         if self._policy.device.type == "cuda" and len(self._waiting) < len(self._rows):
             return
@@ -206,7 +207,7 @@ class LocalSession:
             self._begin(next(iter(self._waiting)), before=math.inf)
 
     def _begin(self, key: Hashable, *, before: float) -> bool:
-        """Let a waiting row begin if there is a slot for it, maybe of a key idle since before step `before`."""
+        """Let a waiting row begin if `SlotTable.claim` finds a slot for it; return True if it does."""
         row = self._waiting[key]
         claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting}, before=before)
         if claim is None:
